@@ -1,0 +1,392 @@
+//! The defaults of built-in types, keyed by the type they are about, wherever it stands.
+//!
+//! A type's own defaults are set before those of what it holds, as the real server does. What conversion
+//! between versions fills in (a Secret's `stringData`, a Pod's two names of its service account) is here too:
+//! for the client it is the same.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use windlass_machinery::schema::{Shape, Type};
+use windlass_machinery::structural;
+
+type Fields = Map<String, Value>;
+
+const API: &str = "io.k8s.api.";
+const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.";
+
+/// Sets the defaults of a value. `update` tells whether the object exists already.
+pub fn apply(value: &mut Value, ty: Type<'_>, update: bool) {
+    match (value, ty.shape()) {
+        (Value::Object(map), Shape::Struct(_)) => {
+            let Some(structure) = ty.structure() else { return };
+            let name = &*structure.name;
+            if let Some(name) = name.strip_prefix(API).or_else(|| name.strip_prefix(EXTENSIONS)) {
+                own(name, map, update);
+            }
+            for (key, value) in map.iter_mut() {
+                if let Some(field) = structure.fields.get(key.as_str()) {
+                    apply(value, ty.to(field.node), update);
+                }
+            }
+        }
+        (Value::Object(map), Shape::Map(values)) => {
+            let ty = ty.to(*values);
+            map.values_mut().for_each(|value| apply(value, ty, update));
+        }
+        (Value::Array(list), Shape::List { items, .. }) => {
+            let ty = ty.to(*items);
+            list.iter_mut().for_each(|value| apply(value, ty, update));
+        }
+        _ => {}
+    }
+}
+
+/// The defaults of one type.
+fn own(name: &str, map: &mut Fields, update: bool) {
+    match name {
+        "core.v1.Pod" => pod(map),
+        "core.v1.PodSpec" => pod_spec(map),
+        "core.v1.Container" | "core.v1.EphemeralContainer" => container(map),
+        "core.v1.ContainerPort" | "core.v1.EndpointPort" => text(map, "protocol", "TCP"),
+        "core.v1.Probe" => numbers(
+            map,
+            &[("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)],
+        ),
+        "core.v1.HTTPGetAction" => {
+            text(map, "path", "/");
+            text(map, "scheme", "HTTP");
+        }
+        "core.v1.GRPCAction" => absent(map, "service", || "".into()),
+        "core.v1.Volume" => {
+            if !map.iter().any(|(key, _)| key != "name") {
+                map.insert("emptyDir".into(), json!({}));
+            }
+        }
+        "core.v1.SecretVolumeSource"
+        | "core.v1.ConfigMapVolumeSource"
+        | "core.v1.DownwardAPIVolumeSource"
+        | "core.v1.ProjectedVolumeSource" => absent(map, "defaultMode", || 0o644.into()),
+        "core.v1.ServiceAccountTokenProjection" => absent(map, "expirationSeconds", || 3600.into()),
+        "core.v1.HostPathVolumeSource" => absent(map, "type", || "".into()),
+        "core.v1.ObjectFieldSelector" => text(map, "apiVersion", "v1"),
+        "core.v1.Service" => service(map),
+        "core.v1.ServicePort" => service_port(map),
+        "core.v1.Namespace" => namespace(map),
+        "core.v1.Secret" => secret(map),
+        "core.v1.PersistentVolumeClaim" => phase(map),
+        "core.v1.PersistentVolumeClaimSpec" => absent(map, "volumeMode", || "Filesystem".into()),
+        "core.v1.PersistentVolume" => phase(map),
+        "core.v1.PersistentVolumeSpec" => {
+            text(map, "persistentVolumeReclaimPolicy", "Retain");
+            absent(map, "volumeMode", || "Filesystem".into());
+        }
+        "core.v1.NodeStatus" => {
+            if let Some(capacity) = map.get("capacity").cloned() {
+                absent(map, "allocatable", || capacity);
+            }
+        }
+        "core.v1.ReplicationControllerSpec" => absent(map, "replicas", || 1.into()),
+        "apps.v1.DeploymentSpec" => deployment_spec(map),
+        "apps.v1.ReplicaSetSpec" => absent(map, "replicas", || 1.into()),
+        "apps.v1.StatefulSetSpec" => stateful_set_spec(map),
+        "apps.v1.DaemonSet" => daemon_set(map, update),
+        "apps.v1.DaemonSetSpec" => daemon_set_spec(map),
+        "batch.v1.Job" => job(map),
+        "batch.v1.CronJobSpec" => {
+            text(map, "concurrencyPolicy", "Allow");
+            absent(map, "suspend", || false.into());
+            absent(map, "successfulJobsHistoryLimit", || 3.into());
+            absent(map, "failedJobsHistoryLimit", || 1.into());
+        }
+        "networking.v1.NetworkPolicySpec" => {
+            if map.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+                let egress = map.contains_key("egress");
+                let kinds = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+                map.insert("policyTypes".into(), kinds);
+            }
+        }
+        "networking.v1.NetworkPolicyPort" => absent(map, "protocol", || "TCP".into()),
+        "rbac.v1.RoleBinding" | "rbac.v1.ClusterRoleBinding" => role_ref(map),
+        "rbac.v1.Subject" => {
+            if map.get("kind").is_some_and(|kind| kind == "User" || kind == "Group") {
+                text(map, "apiGroup", "rbac.authorization.k8s.io");
+            }
+        }
+        "storage.v1.StorageClass" => {
+            absent(map, "reclaimPolicy", || "Delete".into());
+            absent(map, "volumeBindingMode", || "Immediate".into());
+        }
+        "scheduling.v1.PriorityClass" => {
+            absent(map, "preemptionPolicy", || "PreemptLowerPriority".into());
+        }
+        "discovery.v1.EndpointPort" => {
+            absent(map, "name", || "".into());
+            absent(map, "protocol", || "TCP".into());
+        }
+        "autoscaling.v1.HorizontalPodAutoscalerSpec" | "autoscaling.v2.HorizontalPodAutoscalerSpec" => {
+            absent(map, "minReplicas", || 1.into());
+        }
+        "admissionregistration.v1.MutatingWebhook" => {
+            webhook(map);
+            absent(map, "reinvocationPolicy", || "Never".into());
+        }
+        "admissionregistration.v1.ValidatingWebhook" => webhook(map),
+        "admissionregistration.v1.RuleWithOperations" | "admissionregistration.v1.NamedRuleWithOperations" => {
+            absent(map, "scope", || "*".into());
+        }
+        "admissionregistration.v1.ServiceReference" => absent(map, "port", || 443.into()),
+        "admissionregistration.v1.ValidatingAdmissionPolicySpec"
+        | "admissionregistration.v1.MutatingAdmissionPolicySpec" => {
+            absent(map, "failurePolicy", || "Fail".into());
+        }
+        "admissionregistration.v1.MatchResources" => {
+            absent(map, "matchPolicy", || "Equivalent".into());
+            absent(map, "namespaceSelector", || json!({}));
+            absent(map, "objectSelector", || json!({}));
+        }
+        "v1.CustomResourceDefinition" => custom_resource_definition(map),
+        _ => {}
+    }
+}
+
+fn pod(map: &mut Fields) {
+    let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    absent(spec, "enableServiceLinks", || true.into());
+    for list in ["initContainers", "containers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else { continue };
+            let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { continue };
+            let requests = resources.entry("requests").or_insert_with(|| json!({}));
+            if let Some(requests) = requests.as_object_mut() {
+                for (name, limit) in limits {
+                    requests.entry(name).or_insert(limit);
+                }
+            }
+        }
+    }
+}
+
+fn pod_spec(map: &mut Fields) {
+    text(map, "dnsPolicy", "ClusterFirst");
+    text(map, "restartPolicy", "Always");
+    absent(map, "securityContext", || json!({}));
+    absent(map, "terminationGracePeriodSeconds", || 30.into());
+    text(map, "schedulerName", "default-scheduler");
+    let name = ["serviceAccountName", "serviceAccount"]
+        .iter()
+        .find_map(|field| map.get(*field).and_then(Value::as_str).filter(|name| !name.is_empty()))
+        .map(ToOwned::to_owned);
+    if let Some(name) = name {
+        map.insert("serviceAccountName".into(), name.clone().into());
+        map.insert("serviceAccount".into(), name.into());
+    }
+    if map.get("hostNetwork") == Some(&Value::Bool(true)) {
+        for list in ["initContainers", "containers"] {
+            let containers = map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            for port in containers.filter_map(|c| c.get_mut("ports")).filter_map(Value::as_array_mut).flatten() {
+                if let (Some(number), Some(port)) = (port.get("containerPort").cloned(), port.as_object_mut()) {
+                    absent(port, "hostPort", || number);
+                }
+            }
+        }
+    }
+}
+
+fn container(map: &mut Fields) {
+    text(map, "terminationMessagePath", "/dev/termination-log");
+    text(map, "terminationMessagePolicy", "File");
+    let image = map.get("image").and_then(Value::as_str).unwrap_or_default();
+    let policy = if image_tag(image) == Some("latest") { "Always" } else { "IfNotPresent" };
+    text(map, "imagePullPolicy", policy);
+}
+
+/// The tag of an image; `latest` where it has neither tag nor digest.
+fn image_tag(image: &str) -> Option<&str> {
+    let (name, digest) = match image.split_once('@') {
+        Some((name, _)) => (name, true),
+        None => (image, false),
+    };
+    let last = name.rsplit('/').next().unwrap_or_default();
+    match last.split_once(':') {
+        Some((_, tag)) => Some(tag),
+        None if digest => None,
+        None => Some("latest"),
+    }
+}
+
+fn service(map: &mut Fields) {
+    let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    text(spec, "sessionAffinity", "None");
+    text(spec, "type", "ClusterIP");
+    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "ClientIP") {
+        absent(spec, "sessionAffinityConfig", || json!({"clientIP": {"timeoutSeconds": 10800}}));
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        text(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP") {
+        absent(spec, "internalTrafficPolicy", || "Cluster".into());
+    }
+    if kind == "LoadBalancer" {
+        absent(spec, "allocateLoadBalancerNodePorts", || true.into());
+    }
+}
+
+fn service_port(map: &mut Fields) {
+    text(map, "protocol", "TCP");
+    let unset = map.get("targetPort").is_none_or(|port| port == 0 || port == "");
+    if unset && let Some(port) = map.get("port").cloned() {
+        map.insert("targetPort".into(), port);
+    }
+}
+
+fn namespace(map: &mut Fields) {
+    let metadata = map.entry("metadata").or_insert_with(|| json!({}));
+    let name = metadata["name"].as_str().unwrap_or_default().to_owned();
+    if !name.is_empty() && let Some(metadata) = metadata.as_object_mut() {
+        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert("kubernetes.io/metadata.name".into(), name.into());
+        }
+    }
+}
+
+fn secret(map: &mut Fields) {
+    text(map, "type", "Opaque");
+    if let Some(Value::Object(plain)) = map.remove("stringData") {
+        let data = map.entry("data").or_insert_with(|| json!({}));
+        for (key, value) in plain {
+            data[key] = STANDARD.encode(value.as_str().unwrap_or_default()).into();
+        }
+    }
+}
+
+fn phase(map: &mut Fields) {
+    let status = map.entry("status").or_insert_with(|| json!({}));
+    if let Some(status) = status.as_object_mut() {
+        text(status, "phase", "Pending");
+    }
+}
+
+fn deployment_spec(map: &mut Fields) {
+    absent(map, "replicas", || 1.into());
+    absent(map, "revisionHistoryLimit", || 10.into());
+    absent(map, "progressDeadlineSeconds", || 600.into());
+    rolling(map, "strategy", &[("maxUnavailable", json!("25%")), ("maxSurge", json!("25%"))]);
+}
+
+fn stateful_set_spec(map: &mut Fields) {
+    text(map, "podManagementPolicy", "OrderedReady");
+    absent(map, "replicas", || 1.into());
+    absent(map, "revisionHistoryLimit", || 10.into());
+    rolling(map, "updateStrategy", &[("partition", json!(0))]);
+    absent(map, "persistentVolumeClaimRetentionPolicy", || json!({}));
+    if let Some(policy) = map.get_mut("persistentVolumeClaimRetentionPolicy").and_then(Value::as_object_mut) {
+        text(policy, "whenDeleted", "Retain");
+        text(policy, "whenScaled", "Retain");
+    }
+    // A template says what kind of object it is.
+    for claim in map.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(claim) = claim.as_object_mut() {
+            text(claim, "kind", "PersistentVolumeClaim");
+            text(claim, "apiVersion", "v1");
+        }
+    }
+}
+
+fn daemon_set(map: &mut Fields, update: bool) {
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    let metadata = map.entry("metadata").or_insert_with(|| json!({}));
+    if metadata["annotations"].get(GENERATION).is_none() {
+        metadata["annotations"][GENERATION] = if update { "0" } else { "1" }.into();
+    }
+}
+
+fn daemon_set_spec(map: &mut Fields) {
+    absent(map, "revisionHistoryLimit", || 10.into());
+    rolling(map, "updateStrategy", &[("maxUnavailable", json!(1)), ("maxSurge", json!(0))]);
+}
+
+/// The defaults of a strategy that is `RollingUpdate` unless it says otherwise.
+fn rolling(map: &mut Fields, field: &str, parameters: &[(&str, Value)]) {
+    let strategy = map.entry(field).or_insert_with(|| json!({}));
+    let Some(strategy) = strategy.as_object_mut() else { return };
+    text(strategy, "type", "RollingUpdate");
+    if strategy.get("type").is_some_and(|kind| kind == "RollingUpdate") {
+        let rolling = strategy.entry("rollingUpdate").or_insert_with(|| json!({}));
+        if let Some(rolling) = rolling.as_object_mut() {
+            for (name, value) in parameters {
+                absent(rolling, name, || value.clone());
+            }
+        }
+    }
+}
+
+fn job(map: &mut Fields) {
+    let labels = map.get("spec").map(|spec| spec["template"]["metadata"]["labels"].clone());
+    if let Some(labels @ Value::Object(_)) = labels {
+        let metadata = map.entry("metadata").or_insert_with(|| json!({}));
+        if metadata["labels"].as_object().is_none_or(Map::is_empty) {
+            metadata["labels"] = labels;
+        }
+    }
+    let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
+        spec.insert("completions".into(), 1.into());
+    }
+    absent(spec, "parallelism", || 1.into());
+    let per_index = spec.contains_key("backoffLimitPerIndex");
+    absent(spec, "backoffLimit", || if per_index { i32::MAX.into() } else { 6.into() });
+    absent(spec, "completionMode", || "NonIndexed".into());
+    absent(spec, "suspend", || false.into());
+    absent(spec, "manualSelector", || false.into());
+    let replace = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    absent(spec, "podReplacementPolicy", || replace.into());
+}
+
+fn role_ref(map: &mut Fields) {
+    if let Some(reference) = map.get_mut("roleRef").and_then(Value::as_object_mut) {
+        text(reference, "apiGroup", "rbac.authorization.k8s.io");
+    }
+}
+
+fn webhook(map: &mut Fields) {
+    absent(map, "failurePolicy", || "Fail".into());
+    absent(map, "matchPolicy", || "Equivalent".into());
+    absent(map, "namespaceSelector", || json!({}));
+    absent(map, "objectSelector", || json!({}));
+    absent(map, "timeoutSeconds", || 10.into());
+}
+
+fn custom_resource_definition(map: &mut Fields) {
+    let mut definition = Value::Object(std::mem::take(map));
+    structural::default_definition(&mut definition);
+    if let Value::Object(filled) = definition {
+        *map = filled;
+    }
+}
+
+/// Sets a field that is not there.
+fn absent(map: &mut Fields, field: &str, value: impl FnOnce() -> Value) {
+    if !map.contains_key(field) {
+        map.insert(field.to_owned(), value());
+    }
+}
+
+/// Sets a text that is not there, or empty.
+fn text(map: &mut Fields, field: &str, value: &str) {
+    if map.get(field).is_none_or(|found| found == "" || found.is_null()) {
+        map.insert(field.to_owned(), value.into());
+    }
+}
+
+/// Sets numbers that are not there, or zero.
+fn numbers(map: &mut Fields, defaults: &[(&str, i64)]) {
+    for (field, value) in defaults {
+        if map.get(*field).is_none_or(|found| *found == 0) {
+            map.insert((*field).to_owned(), (*value).into());
+        }
+    }
+}

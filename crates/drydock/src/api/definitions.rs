@@ -1,0 +1,287 @@
+//! CustomResourceDefinitions: what a change of one means for the server.
+//!
+//! The real server does this in controllers of its own process, moments later; here it happens within the write,
+//! so that a definition is served as soon as its client has the answer.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_machinery::{Context, structural};
+
+use super::auth::User;
+use super::options::{DeleteOptions, WriteOptions};
+use super::registry::{Column, CustomParts, CustomResource, Names, Registry, Resource, ScalePaths};
+use super::server::Server;
+use super::status::Outcome;
+use super::write::{Change, Write, decoded, metadata_mut, metadata_of, name_of};
+use crate::store::{Key, Scope};
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Whether the resource is CustomResourceDefinitions themselves.
+#[must_use]
+pub fn is_definition(resource: &Resource) -> bool {
+    resource.group == GROUP && resource.plural == PLURAL
+}
+
+/// The status of a new definition: nothing is accepted yet.
+pub(super) fn prepare_create(_: &Write<'_>, object: &mut Value) -> Outcome<()> {
+    let versions = object["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let stored: Vec<&Value> =
+        versions.iter().filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
+    let stored = if stored.is_empty() { Value::Null } else { json!(stored) };
+    object["status"] =
+        json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
+    Ok(())
+}
+
+/// A version that becomes the stored one is remembered as such.
+pub(super) fn prepare_update(write: &Write<'_>, new: &mut Value, _: &Value) -> Outcome<()> {
+    if write.subresource == Some("status") {
+        return Ok(());
+    }
+    let versions = new["spec"]["versions"].as_array().cloned().unwrap_or_default();
+    for version in versions.iter().filter(|version| version["storage"] == true) {
+        let stored = new["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+        if !stored.contains(&version["name"]) {
+            let mut stored = stored;
+            stored.push(version["name"].clone());
+            new["status"]["storedVersions"] = stored.into();
+        }
+    }
+    Ok(())
+}
+
+/// A definition that is being deleted says so.
+pub(super) fn mark_terminating(object: &mut Value, context: &Context) {
+    set_condition(
+        object,
+        &context.now_text(),
+        "Terminating",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    );
+}
+
+fn set_condition(object: &mut Value, now: &str, kind: &str, reason: &str, message: &str) {
+    let condition =
+        json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
+    match object["status"]["conditions"].as_array_mut() {
+        Some(list) => match list.iter_mut().find(|known| known["type"] == kind) {
+            Some(known) if known["status"] == "True" && known["reason"] == reason => {}
+            Some(known) => *known = condition,
+            None => list.push(condition),
+        },
+        None => object["status"]["conditions"] = json!([condition]),
+    }
+}
+
+/// The custom resources of all definitions that are accepted.
+#[must_use]
+pub fn registry(server: &Server) -> Registry {
+    let current = server.registry();
+    let Some(resource) = current.find(GROUP, "v1", PLURAL) else {
+        return Registry::new(&server.built_in, Vec::new());
+    };
+    let (_, stored) = server.store.list(resource.table, &Scope::All);
+    let custom = stored
+        .iter()
+        .filter_map(|stored| decoded(stored).ok())
+        .filter(is_established)
+        .flat_map(|definition| resources(server, &definition))
+        .collect();
+    Registry::new(&server.built_in, custom)
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = definition["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+}
+
+fn resources(server: &Server, definition: &Value) -> Vec<Arc<Resource>> {
+    let spec = &definition["spec"];
+    let names: Names = serde_json::from_value(definition["status"]["acceptedNames"].clone()).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    versions
+        .iter()
+        .filter(|version| version["served"] == true)
+        .map(|version| {
+            let compiled =
+                structural::compile(&version["schema"]["openAPIV3Schema"], server.built_in.metadata());
+            let scale = &version["subresources"]["scale"];
+            let scale = scale.is_object().then(|| ScalePaths {
+                spec: text(&scale["specReplicasPath"]),
+                status: text(&scale["statusReplicasPath"]),
+                selector: scale["labelSelectorPath"].as_str().map(ToOwned::to_owned),
+            });
+            let selectable = version["selectableFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let parts = CustomParts {
+                group: text(&spec["group"]),
+                version: text(&version["name"]),
+                names: names.clone(),
+                namespaced: spec["scope"] == "Namespaced",
+                schemas: Arc::new(compiled.types),
+                root: compiled.root,
+                status: version["subresources"]["status"].is_object(),
+                columns: columns(&version["additionalPrinterColumns"]),
+                custom: CustomResource {
+                    definition: name_of(definition).to_owned(),
+                    scale,
+                    selectable: selectable
+                        .iter()
+                        .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
+                        .collect(),
+                    schema: Arc::new(version["schema"]["openAPIV3Schema"].clone()),
+                },
+            };
+            Arc::new(Resource::custom(parts, &server.store))
+        })
+        .collect()
+}
+
+fn columns(printer: &Value) -> Vec<Column> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let column = |name: &str, kind: &str, format: &str, path: Option<&str>| Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: format.to_owned(),
+        priority: 0,
+        description: String::new(),
+        json_path: path.map(ToOwned::to_owned),
+    };
+    let mut columns = vec![column("Name", "string", "name", None)];
+    match printer.as_array() {
+        Some(printer) => columns.extend(printer.iter().map(|one| Column {
+            priority: one["priority"].as_i64().unwrap_or(0),
+            description: text(&one["description"]),
+            ..column(&text(&one["name"]), &text(&one["type"]), &text(&one["format"]), one["jsonPath"].as_str())
+        })),
+        None => columns.push(column("Age", "date", "", Some(".metadata.creationTimestamp"))),
+    }
+    columns
+}
+
+/// A change that the server itself makes to a definition.
+struct Touch<F>(F);
+
+impl<F: Fn(&mut Value) + Send + Sync> Change for Touch<F> {
+    fn apply(&self, _: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
+        let mut new = old.cloned().unwrap_or_default();
+        metadata_mut(&mut new).remove("resourceVersion");
+        (self.0)(&mut new);
+        Ok(new)
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+}
+
+/// Acts on a definition that was written or removed.
+pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Value>) {
+    if let Some(new) = new {
+        let user = User::master("system:apiserver");
+        let name = name_of(new).to_owned();
+        let deleting = metadata_of(new).contains_key("deletionTimestamp");
+        if deleting {
+            server.rebuild();
+            remove_instances(server, resource, new).await;
+        } else if new["status"]["acceptedNames"] != new["spec"]["names"] || !is_established(new) {
+            let now = server.context.now_text();
+            let accept = Touch(move |definition: &mut Value| {
+                definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
+                set_condition(definition, &now, "NamesAccepted", "NoConflicts", "no conflicts found");
+                let accepted = "the initial names have been accepted";
+                set_condition(definition, &now, "Established", "InitialNamesAccepted", accepted);
+            });
+            let mut write = own_write(server, resource, &user, Some("status"));
+            if let Err(failure) = Box::pin(write.update(&name, &accept)).await {
+                tracing::warn!(%name, message = %failure.message, "failed to accept a definition's names");
+            }
+            let hold = Touch(|definition: &mut Value| {
+                metadata_mut(definition).insert("finalizers".into(), json!([FINALIZER]));
+            });
+            let mut write = own_write(server, resource, &user, None);
+            if let Err(failure) = Box::pin(write.update(&name, &hold)).await {
+                tracing::warn!(%name, message = %failure.message, "failed to hold a definition");
+            }
+        }
+    }
+    server.rebuild();
+}
+
+fn own_write<'a>(
+    server: &'a Server,
+    resource: &'a Arc<Resource>,
+    user: &'a User,
+    subresource: Option<&'a str>,
+) -> Write<'a> {
+    Write {
+        server,
+        resource,
+        subresource,
+        namespace: "",
+        user,
+        options: WriteOptions::internal(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Deletes the objects of a definition that is going away, and lets it go once there are none.
+async fn remove_instances(server: &Server, definitions: &Arc<Resource>, definition: &Value) {
+    let name = name_of(definition).to_owned();
+    let table = server.store.table(&format!(
+        "{}/{}",
+        definition["spec"]["group"].as_str().unwrap_or_default(),
+        definition["spec"]["names"]["plural"].as_str().unwrap_or_default()
+    ));
+    let user = User::master("system:apiserver");
+    let Some(resource) = resources(server, definition).into_iter().next() else { return };
+    let (_, instances) = server.store.list(table, &Scope::All);
+    for instance in &instances {
+        let mut write = own_write(server, &resource, &user, None);
+        write.namespace = &instance.key.namespace;
+        let deletion = Box::pin(write.delete(&instance.key.name, &DeleteOptions::default())).await;
+        if let Err(failure) = deletion
+            && failure.reason != "NotFound"
+        {
+            tracing::warn!(%name, message = %failure.message, "failed to delete an object of a definition");
+        }
+    }
+    let (_, left) = server.store.list(table, &Scope::All);
+    if left.is_empty() {
+        release(server, definitions, &user, &name).await;
+    }
+}
+
+async fn release(server: &Server, definitions: &Arc<Resource>, user: &User, name: &str) {
+    let release = Touch(|definition: &mut Value| {
+        if let Some(finalizers) =
+            metadata_mut(definition).get_mut("finalizers").and_then(Value::as_array_mut)
+        {
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
+        }
+    });
+    let mut write = own_write(server, definitions, user, None);
+    if let Err(failure) = Box::pin(write.update(name, &release)).await
+        && failure.reason != "NotFound"
+    {
+        tracing::warn!(%name, message = %failure.message, "failed to release a definition");
+    }
+}
+
+/// Lets a definition that is going away go, once its last object is gone.
+pub async fn instance_removed(server: &Server, resource: &Resource) {
+    let Some(custom) = &resource.custom else { return };
+    let registry = server.registry();
+    let Some(definitions) = registry.find(GROUP, "v1", PLURAL) else { return };
+    let stored = server.store.get(definitions.table, &Key::new("", &custom.definition));
+    let Some(definition) = stored.and_then(|stored| decoded(&stored).ok()) else { return };
+    let deleting = metadata_of(&definition).contains_key("deletionTimestamp");
+    if deleting && server.store.list(resource.table, &Scope::All).1.is_empty() {
+        release(server, definitions, &User::master("system:apiserver"), &custom.definition).await;
+    }
+}

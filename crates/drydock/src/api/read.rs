@@ -1,0 +1,612 @@
+//! Reading: get, list and watch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use windlass_machinery::decode;
+use windlass_machinery::selector::{Fields, Labels};
+
+use super::negotiation::{Form, View};
+use super::options::parse_int;
+use super::registry::Resource;
+use super::request::Query;
+use super::server::Server;
+use super::status::{Failure, Outcome};
+use super::table;
+use super::write::body::with_type;
+use super::write::{decoded, metadata_mut};
+use crate::store::{Change, Compacted, Key, Revision, Scope, Stored, Watch};
+
+/// How often an idle watch is told how far it has come.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// How long a watch lasts unless the client says so.
+const WATCH_LENGTH: Duration = Duration::from_secs(3600);
+
+/// Which objects of a resource are wanted.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    scope: Scope,
+    labels: Labels,
+    fields: Fields,
+}
+
+impl Selection {
+    /// Reads the selectors of a request.
+    ///
+    /// # Errors
+    /// When a selector makes no sense, or names a field that cannot be selected on.
+    pub fn parse(resource: &Resource, namespace: Option<&str>, query: &Query) -> Outcome<Self> {
+        let labels = Labels::parse(query.get("labelSelector").unwrap_or_default())
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        let fields = Fields::parse(query.get("fieldSelector").unwrap_or_default())
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        for requirement in fields.requirements() {
+            check_field(resource, &requirement.field)?;
+        }
+        let namespace = namespace.filter(|_| resource.namespaced).or_else(|| fields.exact("metadata.namespace"));
+        let scope = match (namespace, fields.exact("metadata.name")) {
+            (Some(namespace), Some(name)) => Scope::Object(Key::new(namespace, name)),
+            (None, Some(name)) if !resource.namespaced => Scope::Object(Key::new("", name)),
+            (Some(namespace), None) => Scope::Namespace(namespace.into()),
+            (None, _) => Scope::All,
+        };
+        Ok(Self { scope, labels, fields })
+    }
+
+    /// The objects it holds now.
+    #[must_use]
+    pub fn list(&self, server: &Server, resource: &Resource) -> (Revision, Vec<Arc<Stored>>) {
+        let (revision, objects) = server.store.list(resource.table, &self.scope);
+        (revision, objects.into_iter().filter(|stored| self.holds(stored)).collect())
+    }
+
+    fn holds(&self, stored: &Stored) -> bool {
+        if !self.labels.matches(|key| stored.label(key)) {
+            return false;
+        }
+        let requirements = self.fields.requirements();
+        if requirements.is_empty() {
+            return true;
+        }
+        let named = |field: &str| match field {
+            "metadata.name" => Some(&*stored.key.name),
+            "metadata.namespace" => Some(&*stored.key.namespace),
+            _ => None,
+        };
+        if requirements.iter().all(|requirement| named(&requirement.field).is_some()) {
+            return self.fields.matches(named);
+        }
+        let Ok(object) = decoded(stored) else { return false };
+        let texts: Vec<(String, String)> = requirements
+            .iter()
+            .map(|requirement| (requirement.field.clone(), field_text(&object, &requirement.field)))
+            .collect();
+        self.fields.matches(|field| {
+            named(field).or_else(|| {
+                texts.iter().find(|(name, _)| name == field).map(|(_, text)| text.as_str())
+            })
+        })
+    }
+}
+
+/// Fields other than the name and the namespace that can be selected on.
+static SELECTABLE: &[(&str, &str, &[&str])] = &[
+    (
+        "",
+        "pods",
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+    ),
+    (
+        "",
+        "events",
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+    ),
+    ("", "namespaces", &["status.phase"]),
+    ("", "secrets", &["type"]),
+    ("", "nodes", &["spec.unschedulable"]),
+    ("", "replicationcontrollers", &["status.replicas"]),
+    ("apps", "replicasets", &["status.replicas"]),
+    ("batch", "jobs", &["status.successful"]),
+];
+
+fn check_field(resource: &Resource, field: &str) -> Outcome<()> {
+    let more = SELECTABLE
+        .iter()
+        .find(|(group, plural, _)| *group == resource.group && *plural == resource.plural)
+        .map(|(_, _, fields)| *fields)
+        .unwrap_or_default();
+    let custom = resource.custom.iter().flat_map(|custom| &custom.selectable);
+    if matches!(field, "metadata.name" | "metadata.namespace")
+        || more.contains(&field)
+        || custom.clone().any(|known| known == field)
+    {
+        return Ok(());
+    }
+    Err(Failure::bad_request(if more.is_empty() && resource.custom.is_none() {
+        format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else {
+        format!("field label not supported: {field}")
+    }))
+}
+
+fn field_text(object: &Value, field: &str) -> String {
+    let value = match field {
+        "source" => &object["source"]["component"],
+        "status.successful" => &object["status"]["succeeded"],
+        _ => field.split('.').fold(object, |value, part| &value[part]),
+    };
+    match value {
+        Value::String(text) => text.clone(),
+        // What is not written is zero, and reads so.
+        Value::Null if matches!(field, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
+        Value::Null if field.starts_with("status.") && field != "status.phase" => "0".to_owned(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// One object in the form the client wants.
+///
+/// # Errors
+/// When it is not there.
+pub fn get(server: &Server, resource: &Resource, key: &Key, form: Form, query: &Query) -> Outcome<Bytes> {
+    let stored =
+        server.store.get(resource.table, key).ok_or_else(|| Failure::not_found(resource, &key.name))?;
+    shown(server, resource, &stored.body, form, query)
+}
+
+/// A stored object in the form the client wants.
+///
+/// # Errors
+/// When the stored object cannot be read.
+pub fn shown(server: &Server, resource: &Resource, body: &Bytes, form: Form, query: &Query) -> Outcome<Bytes> {
+    let whole = || typed(resource, body);
+    let json = match form.view {
+        View::Whole => whole(),
+        View::Metadata => {
+            let object = read(body)?;
+            Bytes::from(metadata_only(&object).to_string())
+        }
+        View::Table => {
+            let object = read(body)?;
+            let version = object["metadata"]["resourceVersion"].clone();
+            let table = table::of(server, resource, &[object], json!({"resourceVersion": version}), query);
+            Bytes::from(table.to_string())
+        }
+    };
+    encode(json, form)
+}
+
+/// JSON in the form the client wants.
+///
+/// # Errors
+/// When it cannot be written so.
+pub fn encode(json: Bytes, form: Form) -> Outcome<Bytes> {
+    if !form.yaml {
+        return Ok(json);
+    }
+    let value: Value = read(&json)?;
+    serde_saphyr::to_string(&value).map(Bytes::from).map_err(|error| Failure::internal(error.to_string()))
+}
+
+fn read(json: &Bytes) -> Outcome<Value> {
+    serde_json::from_slice(json).map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// The JSON of a stored object with its `kind` and `apiVersion`.
+#[must_use]
+pub fn typed(resource: &Resource, body: &Bytes) -> Bytes {
+    let mut out = BytesMut::with_capacity(resource.prefix().len() + body.len() + 1);
+    put_typed(&mut out, resource, body);
+    out.freeze()
+}
+
+fn put_typed(out: &mut BytesMut, resource: &Resource, body: &Bytes) {
+    out.put_slice(resource.prefix());
+    if body.len() > 2 {
+        out.put_u8(b',');
+    }
+    out.put_slice(body.get(1..).unwrap_or(b"}"));
+}
+
+fn metadata_only(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+/// Where a list goes on.
+struct Continue {
+    revision: Revision,
+    start: String,
+}
+
+impl Continue {
+    fn parse(token: &str) -> Outcome<Self> {
+        let invalid = |why: String| Failure::bad_request(format!("invalid continue token: {why}"));
+        let bytes = URL_SAFE_NO_PAD
+            .decode(token.trim_end_matches('='))
+            .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
+        let (value, _) = decode::text(&bytes, None)
+            .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
+        let start = value["start"].as_str().unwrap_or_default().to_owned();
+        match (value["v"].as_str(), value["rv"].as_u64()) {
+            (Some("meta.k8s.io/v1"), Some(revision)) if !start.is_empty() => Ok(Self { revision, start }),
+            _ => Err(invalid("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into())),
+        }
+    }
+
+    fn token(&self) -> String {
+        let json = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.start});
+        URL_SAFE_NO_PAD.encode(json.to_string())
+    }
+}
+
+/// A list in the form the client wants.
+///
+/// # Errors
+/// When a parameter makes no sense, or the list cannot go on.
+pub fn list(
+    server: &Server,
+    resource: &Resource,
+    namespace: Option<&str>,
+    form: Form,
+    query: &Query,
+) -> Outcome<Bytes> {
+    let selection = Selection::parse(resource, namespace, query)?;
+    let limit = match query.get("limit") {
+        Some(text) => usize::try_from(parse_int(text)?).unwrap_or(0),
+        None => 0,
+    };
+    let from = query.get("continue").map(Continue::parse).transpose()?;
+    let wanted = query.get("resourceVersion").filter(|version| *version != "0");
+    if from.is_some() && wanted.is_some() {
+        return Err(Failure::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let at = match (&from, wanted) {
+        (Some(from), _) => Some(from.revision),
+        (None, Some(version)) => {
+            let version = parse_revision(version)?;
+            let newest = server.store.revision();
+            if version > newest {
+                return Err(too_large(version, newest));
+            }
+            (query.get("resourceVersionMatch") == Some("Exact")).then_some(version)
+        }
+        (None, None) => None,
+    };
+    let (revision, objects) = match at {
+        None => server.store.list(resource.table, &selection.scope),
+        Some(revision) => {
+            let objects =
+                server.store.list_at(resource.table, &selection.scope, revision).map_err(|_| {
+                    Failure::expired(
+                        "The provided continue parameter is too old to display a consistent list result. You \
+                         can start a new list without the continue parameter.",
+                    )
+                })?;
+            (revision, objects)
+        }
+    };
+    let place = |stored: &Stored| match (&selection.scope, resource.namespaced) {
+        (Scope::All, true) => format!("{}/{}", stored.key.namespace, stored.key.name),
+        _ => format!("/{}", stored.key.name),
+    };
+    let mut items: Vec<Arc<Stored>> = Vec::new();
+    let mut next = None;
+    let mut remaining = 0;
+    // The token names the last object of the page before, followed by a zero byte.
+    let rest = objects
+        .iter()
+        .filter(|stored| from.as_ref().is_none_or(|from| *place(stored) > *from.start.trim_end_matches('\0')));
+    for stored in rest {
+        if !selection.holds(stored) {
+            continue;
+        }
+        if limit > 0 && items.len() == limit {
+            if next.is_none()
+                && let Some(last) = items.last()
+            {
+                next = Some(Continue { revision, start: format!("{}\0", place(last)) });
+            }
+            remaining += 1;
+        } else {
+            items.push(Arc::clone(stored));
+        }
+    }
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if let Some(next) = next {
+        metadata["continue"] = next.token().into();
+        if selection.labels.is_everything() && selection.fields.is_everything() {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+    }
+    encode(list_body(server, resource, &items, metadata, form.view, query)?, form)
+}
+
+/// The JSON of a list.
+///
+/// # Errors
+/// When a stored object cannot be read.
+pub fn list_body(
+    server: &Server,
+    resource: &Resource,
+    items: &[Arc<Stored>],
+    mut metadata: Value,
+    view: View,
+    query: &Query,
+) -> Outcome<Bytes> {
+    if view == View::Whole {
+        let custom = resource.custom.is_some();
+        if custom && metadata.get("continue").is_none() {
+            metadata["continue"] = "".into();
+        }
+        let size = items.iter().map(|stored| stored.body.len() + 80).sum::<usize>();
+        let mut out = BytesMut::with_capacity(size + 128);
+        out.put_slice(
+            format!(
+                "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
+                Value::from(resource.list_kind.as_str()),
+                Value::from(resource.api_version())
+            )
+            .as_bytes(),
+        );
+        for (index, stored) in items.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            if custom {
+                put_typed(&mut out, resource, &stored.body);
+            } else {
+                out.put_slice(&stored.body);
+            }
+        }
+        out.put_slice(b"]}");
+        return Ok(out.freeze());
+    }
+    let objects = items.iter().map(|stored| decoded(stored)).collect::<Outcome<Vec<_>>>()?;
+    let value = match view {
+        View::Table => table::of(server, resource, &objects, metadata, query),
+        _ => json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            "items": objects.iter().map(metadata_only).collect::<Vec<_>>(),
+        }),
+    };
+    Ok(Bytes::from(value.to_string()))
+}
+
+/// A stream of watch events, each a line of JSON.
+pub type Events = BoxStream<'static, Bytes>;
+
+struct Watching {
+    server: Server,
+    resource: Arc<Resource>,
+    selection: Selection,
+    view: View,
+    query: Query,
+    watch: Watch,
+    pending: Vec<Bytes>,
+    bookmarks: bool,
+    end: Instant,
+    done: bool,
+    first_table: bool,
+}
+
+/// Starts a watch.
+///
+/// # Errors
+/// When a parameter makes no sense.
+pub fn watch(
+    server: &Server,
+    resource: &Arc<Resource>,
+    namespace: Option<&str>,
+    name: Option<&str>,
+    form: Form,
+    query: &Query,
+) -> Outcome<Events> {
+    let mut selection = Selection::parse(resource, namespace, query)?;
+    if let Some(name) = name {
+        selection.scope = Scope::Object(Key::new(namespace.unwrap_or_default(), name));
+    }
+    let bookmarks = query.flag("allowWatchBookmarks");
+    let initial_events = query.get("sendInitialEvents").map(|text| text == "true");
+    let version = match query.get("resourceVersion") {
+        Some(text) => text.parse::<Revision>().map_err(|_| {
+            Failure::internal(format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
+        })?,
+        None => 0,
+    };
+    let length = match query.get("timeoutSeconds") {
+        Some(text) => Duration::from_secs(u64::try_from(parse_int(text)?).unwrap_or(0)),
+        None => WATCH_LENGTH,
+    };
+    let mut pending = Vec::new();
+    let from_now = version == 0 || initial_events == Some(true);
+    let (revision, initial) = if from_now && initial_events != Some(false) {
+        let (revision, objects) = server.store.list(resource.table, &selection.scope);
+        (revision, objects.into_iter().filter(|stored| selection.holds(stored)).collect())
+    } else if from_now {
+        (server.store.revision(), Vec::new())
+    } else {
+        (version, Vec::new())
+    };
+    let started = server.store.watch(resource.table, selection.scope.clone(), revision);
+    let watch = match started {
+        Ok(watch) => watch,
+        Err(Compacted(trimmed)) => {
+            let gone = gone(version, trimmed);
+            return Ok(stream::once(async move { gone }).boxed());
+        }
+    };
+    let mut watching = Watching {
+        server: server.clone(),
+        resource: Arc::clone(resource),
+        selection,
+        view: form.view,
+        query: query.clone(),
+        watch,
+        pending: Vec::new(),
+        bookmarks,
+        end: Instant::now() + length,
+        done: false,
+        first_table: true,
+    };
+    for stored in initial {
+        pending.push(watching.event("ADDED", &stored.body));
+    }
+    if initial_events == Some(true) && bookmarks {
+        pending.push(watching.bookmark(revision, true));
+    }
+    pending.reverse();
+    watching.pending = pending;
+    Ok(stream::unfold(watching, |mut watching| async move {
+        let event = watching.next().await?;
+        Some((event, watching))
+    })
+    .boxed())
+}
+
+impl Watching {
+    async fn next(&mut self) -> Option<Bytes> {
+        let bookmark_at = Instant::now() + BOOKMARK_PERIOD;
+        loop {
+            if let Some(event) = self.pending.pop() {
+                return Some(event);
+            }
+            if self.done {
+                return None;
+            }
+            let wake = if self.bookmarks { bookmark_at.min(self.end) } else { self.end };
+            let changes = tokio::select! {
+                biased;
+                changes = self.watch.next() => changes,
+                () = tokio::time::sleep_until(wake) => {
+                    if Instant::now() >= self.end {
+                        return None;
+                    }
+                    let revision = self.watch.seen();
+                    return Some(self.bookmark(revision, false));
+                }
+            };
+            match changes {
+                Ok(changes) => {
+                    let mut events: Vec<Bytes> =
+                        changes.iter().filter_map(|change| self.seen(change)).collect();
+                    events.reverse();
+                    self.pending = events;
+                }
+                Err(Compacted(trimmed)) => {
+                    self.done = true;
+                    return Some(gone(self.watch.seen(), trimmed));
+                }
+            }
+        }
+    }
+
+    fn seen(&mut self, change: &Change) -> Option<Bytes> {
+        let before = change.before.as_ref().filter(|stored| self.selection.holds(stored));
+        let after = (!change.deleted && self.selection.holds(&change.after)).then_some(&change.after);
+        match (before, after) {
+            (None, None) => None,
+            (None, Some(after)) => Some(self.event("ADDED", &after.body)),
+            (Some(_), Some(after)) => Some(self.event("MODIFIED", &after.body)),
+            (Some(_), None) if change.deleted => Some(self.event("DELETED", &change.after.body)),
+            // It left the selection: its last state there, at the revision that took it away.
+            (Some(before), None) => {
+                let mut object = decoded(before).ok()?;
+                metadata_mut(&mut object).insert("resourceVersion".into(), change.revision.to_string().into());
+                Some(self.event("DELETED", &Bytes::from(object.to_string())))
+            }
+        }
+    }
+
+    fn event(&mut self, kind: &str, body: &Bytes) -> Bytes {
+        let mut out = BytesMut::with_capacity(body.len() + 128);
+        out.put_slice(b"{\"type\":\"");
+        out.put_slice(kind.as_bytes());
+        out.put_slice(b"\",\"object\":");
+        match self.view {
+            View::Whole => put_typed(&mut out, &self.resource, body),
+            View::Metadata => {
+                let object: Value = serde_json::from_slice(body).unwrap_or_default();
+                out.put_slice(metadata_only(&object).to_string().as_bytes());
+            }
+            View::Table => {
+                let object: Value = serde_json::from_slice(body).unwrap_or_default();
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let mut table = table::of(&self.server, &self.resource, &[object], metadata, &self.query);
+                if !std::mem::take(&mut self.first_table) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                out.put_slice(table.to_string().as_bytes());
+            }
+        }
+        out.put_slice(b"}\n");
+        out.freeze()
+    }
+
+    fn bookmark(&self, revision: Revision, initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if self.resource.custom.is_none() {
+            metadata["creationTimestamp"] = Value::Null;
+        }
+        if initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = with_type(&json!({"metadata": metadata}), &self.resource);
+        Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
+    }
+}
+
+fn gone(version: Revision, trimmed: Revision) -> Bytes {
+    let failure = Failure::expired(format!("too old resource version: {version} ({trimmed})"));
+    Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": failure.status()})))
+}
+
+fn parse_revision(text: &str) -> Outcome<Revision> {
+    text.parse().map_err(|_| {
+        Failure::internal(format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ))
+    })
+}
+
+fn too_large(wanted: Revision, newest: Revision) -> Failure {
+    let message = format!("Too large resource version: {wanted}, current: {newest}");
+    let mut failure = Failure::internal(format!("Timeout: {message}"));
+    failure.code = http::StatusCode::GATEWAY_TIMEOUT;
+    failure.reason = "Timeout";
+    failure.with_details(json!({
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }))
+}

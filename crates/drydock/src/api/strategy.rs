@@ -1,0 +1,381 @@
+//! What each kind does of its own when it is created, updated and deleted: a table of small rules.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use windlass_machinery::Context;
+use windlass_machinery::fields::FieldSet;
+
+use super::options::Propagation;
+use super::registry::Resource;
+use super::status::Outcome;
+use super::write::{Write, metadata_mut, metadata_of, replace};
+
+mod job;
+mod service;
+
+/// How names of a kind are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// A DNS subdomain.
+    Subdomain,
+    /// A DNS label.
+    Label,
+    /// Anything that can stand in a path.
+    PathSegment,
+}
+
+/// The rules of one kind.
+pub struct Strategy {
+    /// How its names are checked.
+    pub name: NameRule,
+    /// Whether an update without a resource version is allowed.
+    pub unconditional_update: bool,
+    /// Whether an update creates what is not there.
+    pub create_on_update: bool,
+    /// Whether `metadata.generation` counts changes.
+    pub generation: bool,
+    /// What becomes of dependents unless the client says so.
+    pub propagation: Propagation,
+    /// Whether the answer to a deletion is the object.
+    pub returns_deleted: bool,
+    /// Whether a deletion marks the object before it removes it.
+    pub graceful: bool,
+    /// Whether a deletion mark has a grace period.
+    pub dated: bool,
+    /// The grace period of a deletion, given what the client asks for.
+    pub grace: fn(&Value, Option<i64>) -> i64,
+    /// Whether something other than finalizers in the metadata holds the object.
+    pub held: fn(&Value) -> bool,
+    /// What a deletion mark changes besides.
+    pub mark: fn(&mut Value, &Context),
+    /// What a status update keeps of the old metadata.
+    pub status_keeps: &'static [&'static str],
+    /// What creation changes.
+    pub create: fn(&Write<'_>, &mut Value) -> Outcome<()>,
+    /// What an update changes.
+    pub update: fn(&Write<'_>, &mut Value, &Value) -> Outcome<()>,
+}
+
+const DEFAULT: Strategy = Strategy {
+    name: NameRule::Subdomain,
+    unconditional_update: true,
+    create_on_update: false,
+    generation: false,
+    propagation: Propagation::Background,
+    returns_deleted: false,
+    graceful: false,
+    dated: true,
+    grace: |_, _| 0,
+    held: |_| false,
+    mark: |_, _| {},
+    status_keeps: &[],
+    create: |_, _| Ok(()),
+    update: |_, _, _| Ok(()),
+};
+
+const WORKLOAD: Strategy = Strategy { generation: true, status_keeps: &["labels"], ..DEFAULT };
+const COUNTED: Strategy = Strategy { generation: true, ..DEFAULT };
+
+const CUSTOM: Strategy = Strategy {
+    unconditional_update: false,
+    generation: true,
+    status_keeps: &[
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generateName",
+    ],
+    ..DEFAULT
+};
+
+static TABLE: &[(&str, &str, Strategy)] = &[
+    (
+        "",
+        "namespaces",
+        Strategy {
+            name: NameRule::Label,
+            dated: false,
+            held: |object| object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty()),
+            mark: |object, _| object["status"]["phase"] = "Terminating".into(),
+            create: |_, object| {
+                object["spec"]["finalizers"] = json!(["kubernetes"]);
+                object["status"] = json!({"phase": "Active"});
+                Ok(())
+            },
+            update: |write, new, old| {
+                if write.subresource != Some("finalize") {
+                    new["spec"]["finalizers"] = old["spec"]["finalizers"].clone();
+                }
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
+    (
+        "",
+        "pods",
+        Strategy {
+            generation: true,
+            returns_deleted: true,
+            graceful: true,
+            grace: pod_grace,
+            status_keeps: &["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"],
+            create: |_, object| {
+                object["status"] = json!({"phase": "Pending", "qosClass": qos_class(&object["spec"])});
+                Ok(())
+            },
+            update: |write, new, old| {
+                if write.subresource == Some("status") {
+                    replace_field(&mut new["status"], "qosClass", &old["status"]);
+                }
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
+    (
+        "",
+        "services",
+        Strategy {
+            returns_deleted: true,
+            create: service::create,
+            update: service::update,
+            ..DEFAULT
+        },
+    ),
+    ("", "serviceaccounts", Strategy { returns_deleted: true, ..DEFAULT }),
+    ("", "endpoints", Strategy { create_on_update: true, ..DEFAULT }),
+    ("", "events", Strategy { create_on_update: true, ..DEFAULT }),
+    ("", "limitranges", Strategy { create_on_update: true, ..DEFAULT }),
+    ("", "podtemplates", Strategy { generation: true, returns_deleted: true, ..DEFAULT }),
+    ("", "resourcequotas", Strategy { returns_deleted: true, ..DEFAULT }),
+    (
+        "",
+        "persistentvolumeclaims",
+        Strategy { returns_deleted: true, create: pending, ..DEFAULT },
+    ),
+    (
+        "",
+        "persistentvolumes",
+        Strategy {
+            returns_deleted: true,
+            create: |write, object| {
+                let now = write.server.context.now_text();
+                object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
+    ("", "replicationcontrollers", WORKLOAD),
+    ("apps", "deployments", WORKLOAD),
+    ("apps", "replicasets", WORKLOAD),
+    ("apps", "statefulsets", WORKLOAD),
+    ("apps", "daemonsets", WORKLOAD),
+    (
+        "batch",
+        "jobs",
+        Strategy { propagation: Propagation::Orphan, create: job::create, ..COUNTED },
+    ),
+    ("batch", "cronjobs", COUNTED),
+    ("networking.k8s.io", "ingresses", COUNTED),
+    ("networking.k8s.io", "networkpolicies", COUNTED),
+    ("networking.k8s.io", "ingressclasses", COUNTED),
+    ("policy", "poddisruptionbudgets", COUNTED),
+    ("discovery.k8s.io", "endpointslices", COUNTED),
+    ("scheduling.k8s.io", "priorityclasses", COUNTED),
+    ("coordination.k8s.io", "leases", Strategy { create_on_update: true, unconditional_update: false, ..DEFAULT }),
+    ("storage.k8s.io", "storageclasses", Strategy { returns_deleted: true, ..DEFAULT }),
+    ("storage.k8s.io", "csidrivers", Strategy { returns_deleted: true, ..DEFAULT }),
+    ("storage.k8s.io", "csinodes", Strategy { returns_deleted: true, ..DEFAULT }),
+    ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..DEFAULT }),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas", COUNTED),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", COUNTED),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", COUNTED),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", COUNTED),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", COUNTED),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", COUNTED),
+    ("rbac.authorization.k8s.io", "roles", RBAC),
+    ("rbac.authorization.k8s.io", "rolebindings", RBAC),
+    ("rbac.authorization.k8s.io", "clusterroles", RBAC),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", RBAC),
+    ("apiregistration.k8s.io", "apiservices", Strategy { name: NameRule::PathSegment, ..DEFAULT }),
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        Strategy {
+            unconditional_update: false,
+            generation: true,
+            dated: false,
+            mark: super::definitions::mark_terminating,
+            create: super::definitions::prepare_create,
+            update: super::definitions::prepare_update,
+            ..DEFAULT
+        },
+    ),
+];
+
+const RBAC: Strategy = Strategy { name: NameRule::PathSegment, create_on_update: true, ..DEFAULT };
+
+/// The rules of a resource.
+#[must_use]
+pub fn of(resource: &Resource) -> &'static Strategy {
+    static PLAIN: Strategy = DEFAULT;
+    static CUSTOM_RULES: Strategy = CUSTOM;
+    if resource.custom.is_some() {
+        return &CUSTOM_RULES;
+    }
+    TABLE
+        .iter()
+        .find(|(group, plural, _)| *group == resource.group && *plural == resource.plural)
+        .map_or(&PLAIN, |(_, _, strategy)| strategy)
+}
+
+/// Whether the garbage collector looks after a kind.
+#[must_use]
+pub fn collects(resource: &Resource) -> bool {
+    !(resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io"))
+        && !(resource.group.is_empty() && resource.plural == "namespaces")
+        && resource.plural != "customresourcedefinitions"
+}
+
+/// The fields that a write of the resource, or of its subresource, cannot set.
+#[must_use]
+pub fn reset_fields(resource: &Resource, subresource: Option<&str>) -> &'static FieldSet {
+    static NONE: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
+    static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["status"]]));
+    static SPEC: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["spec"]]));
+    static SPEC_AND_LABELS: LazyLock<FieldSet> =
+        LazyLock::new(|| FieldSet::of(&[&["spec"], &["metadata", "labels"]]));
+    match subresource {
+        None if resource.subresources.contains_key("status") => &STATUS,
+        Some("status") if of(resource).status_keeps.contains(&"labels") && resource.custom.is_none() => {
+            &SPEC_AND_LABELS
+        }
+        Some("status") => &SPEC,
+        _ => &NONE,
+    }
+}
+
+/// What creation changes, for every kind and for this one.
+///
+/// # Errors
+/// When the kind refuses.
+pub fn prepare_create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
+    let strategy = of(write.resource);
+    if write.resource.subresources.contains_key("status")
+        && let Some(map) = object.as_object_mut()
+    {
+        map.remove("status");
+    }
+    let generation = strategy.generation.then(|| 1.into());
+    replace(metadata_mut(object), "generation", generation);
+    (strategy.create)(write, object)
+}
+
+/// What an update changes, for every kind and for this one.
+///
+/// # Errors
+/// When the kind refuses.
+pub fn prepare_update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome<()> {
+    let strategy = of(write.resource);
+    let status = write.subresource == Some("status");
+    let kept = ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    for field in kept {
+        replace(metadata_mut(new), field, metadata_of(old).get(field).cloned());
+    }
+    if status {
+        for field in strategy.status_keeps {
+            replace(metadata_mut(new), field, metadata_of(old).get(*field).cloned());
+        }
+    }
+    if let Some(map) = new.as_object_mut() {
+        if status {
+            // All but the status and the metadata is as it was.
+            let own = map.remove("status");
+            let metadata = map.remove("metadata");
+            *map = old.as_object().cloned().unwrap_or_default();
+            replace(map, "status", own);
+            replace(map, "metadata", metadata);
+        } else if write.resource.subresources.contains_key("status") {
+            replace(map, "status", old.get("status").cloned());
+        }
+    }
+    (strategy.update)(write, new, old)?;
+    if strategy.generation && !status && changes_generation(write.resource, new, old) {
+        let generation = metadata_of(old).get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata_mut(new).insert("generation".into(), (generation + 1).into());
+    }
+    Ok(())
+}
+
+/// Whether an update is one that `metadata.generation` counts.
+fn changes_generation(resource: &Resource, new: &Value, old: &Value) -> bool {
+    let part = |object: &Value| {
+        let mut map = object.as_object().cloned().unwrap_or_default();
+        map.remove("metadata");
+        if resource.subresources.contains_key("status") {
+            map.remove("status");
+        }
+        map
+    };
+    let annotations = |object: &Value| metadata_of(object).get("annotations").cloned();
+    let noted = resource.group == "apps" && resource.plural == "deployments";
+    part(new) != part(old) || (noted && annotations(new) != annotations(old))
+}
+
+fn pending(_: &Write<'_>, object: &mut Value) -> Outcome<()> {
+    object["status"] = json!({"phase": "Pending"});
+    Ok(())
+}
+
+fn replace_field(map: &mut Value, field: &str, from: &Value) {
+    if let Some(map) = map.as_object_mut() {
+        replace(map, field, from.get(field).cloned());
+    }
+}
+
+/// A pod that was never scheduled, or has ended, goes at once.
+fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
+    let scheduled = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let ended = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if !scheduled || ended {
+        return 0;
+    }
+    let period = asked.or_else(|| pod["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30);
+    if period < 0 { 1 } else { period }
+}
+
+/// The quality of service of a pod.
+fn qos_class(spec: &Value) -> &'static str {
+    let containers = ["containers", "initContainers"]
+        .iter()
+        .filter_map(|list| spec[*list].as_array())
+        .flatten()
+        .collect::<Vec<_>>();
+    let amounts = |container: &Value, kind: &str| -> Vec<(String, String)> {
+        let resources = container["resources"][kind].as_object();
+        resources
+            .into_iter()
+            .flatten()
+            .filter(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && *amount != "0")
+            .map(|(name, amount)| (name.clone(), amount.as_str().unwrap_or_default().to_owned()))
+            .collect()
+    };
+    let mut any = false;
+    let mut guaranteed = true;
+    for container in containers {
+        let (limits, requests) = (amounts(container, "limits"), amounts(container, "requests"));
+        any |= !limits.is_empty() || !requests.is_empty();
+        guaranteed &= limits.len() == 2 && limits == requests;
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}

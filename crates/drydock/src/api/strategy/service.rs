@@ -1,0 +1,131 @@
+//! Services: cluster addresses and node ports.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+use windlass_machinery::invalid::FieldError;
+
+use super::super::status::{Failure, Outcome};
+use super::super::write::{Write, name_of};
+use crate::store::Scope;
+
+/// The first address and the number of addresses of services (10.0.0.0/16).
+const NETWORK: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 0, 0, 0), 65_536);
+const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+
+/// Gives a new service what it did not ask for by name.
+pub(super) fn create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
+    object["status"] = json!({"loadBalancer": {}});
+    allocate(write, object)
+}
+
+/// Keeps what the service has, and gives it what its new type needs.
+pub(super) fn update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome<()> {
+    if write.subresource == Some("status") {
+        return Ok(());
+    }
+    let kind = new["spec"]["type"].as_str().unwrap_or_default().to_owned();
+    if kind != "ExternalName" && old["spec"]["type"] != "ExternalName" {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if new["spec"].get(field).is_none_or(|value| value == "")
+                && let Some(value) = old["spec"].get(field)
+            {
+                new["spec"][field] = value.clone();
+            }
+        }
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        let old_ports = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
+        for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            let same = old_ports
+                .iter()
+                .find(|old| old["port"] == port["port"] && old["protocol"] == port["protocol"]);
+            if port.get("nodePort").is_none_or(|port| *port == 0)
+                && let Some(number) = same.and_then(|old| old.get("nodePort"))
+            {
+                port["nodePort"] = number.clone();
+            }
+        }
+    }
+    allocate(write, new)
+}
+
+fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
+    let kind = object["spec"]["type"].as_str().unwrap_or_default().to_owned();
+    if kind == "ExternalName" {
+        return Ok(());
+    }
+    let (addresses, ports) = taken(write, name_of(object));
+    let spec = &mut object["spec"];
+    let wanted = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let address = match wanted.as_str() {
+        "" => free_address(write, &addresses)?,
+        "None" => wanted,
+        _ if addresses.contains(&wanted) => {
+            let error = FieldError::invalid(
+                "spec.clusterIPs",
+                json!([wanted]),
+                format!("failed to allocate IP {wanted}: provided IP is already allocated"),
+            );
+            return Err(Failure::invalid("", "Service", name_of(object), &[error]));
+        }
+        _ => wanted,
+    };
+    spec["clusterIPs"] = json!([address]);
+    spec["clusterIP"] = address.into();
+    if spec.get("ipFamilies").is_none() {
+        spec["ipFamilies"] = json!(["IPv4"]);
+    }
+    if spec.get("ipFamilyPolicy").is_none() {
+        spec["ipFamilyPolicy"] = "SingleStack".into();
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        let mut ports = ports;
+        for port in spec["ports"].as_array_mut().into_iter().flatten() {
+            if port.get("nodePort").is_none_or(|port| *port == 0) {
+                let start = NODE_PORTS.start() + write.server.context.below(2768);
+                let free = NODE_PORTS
+                    .map(|offset| NODE_PORTS.start() + (offset + start) % 2768)
+                    .find(|port| !ports.contains(port))
+                    .ok_or_else(|| Failure::internal("no free node port is left"))?;
+                ports.insert(free);
+                port["nodePort"] = free.into();
+            }
+        }
+    }
+    // The real server keeps allocations as objects of their own.
+    write.server.store.skip_revision();
+    Ok(())
+}
+
+/// The addresses and node ports of all other services.
+fn taken(write: &Write<'_>, name: &str) -> (BTreeSet<String>, BTreeSet<u64>) {
+    let (mut addresses, mut ports) = (BTreeSet::new(), BTreeSet::new());
+    let (_, services) = write.server.store.list(write.resource.table, &Scope::All);
+    for stored in services {
+        if *stored.key.name == *name && *stored.key.namespace == *write.namespace {
+            continue;
+        }
+        let Ok(service) = serde_json::from_slice::<Value>(&stored.body) else { continue };
+        for address in service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            addresses.insert(address.to_owned());
+        }
+        for port in service["spec"]["ports"].as_array().into_iter().flatten() {
+            ports.extend(port["nodePort"].as_u64());
+        }
+    }
+    (addresses, ports)
+}
+
+fn free_address(write: &Write<'_>, taken: &BTreeSet<String>) -> Outcome<String> {
+    let (first, count) = NETWORK;
+    let start = u32::try_from(write.server.context.below(u64::from(count))).unwrap_or_default();
+    (0..count)
+        .map(|offset| (start + offset) % count)
+        // The first addresses are the network's own and the API server's.
+        .filter(|offset| (10..count - 1).contains(offset))
+        .map(|offset| Ipv4Addr::from(u32::from(first) + offset).to_string())
+        .find(|address| !taken.contains(address))
+        .ok_or_else(|| Failure::internal("no free cluster address is left"))
+}

@@ -1,0 +1,228 @@
+//! Subresources that are not simply a part of their object: scale, binding, eviction, log, finalize.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use windlass_machinery::invalid::FieldError;
+use windlass_machinery::selector::Labels;
+use windlass_machinery::{decode, patch};
+
+use super::options::DeleteOptions;
+use super::registry::{Resource, ScalePaths};
+use super::status::{Failure, Outcome};
+use super::table::jsonpath;
+use super::write::patch::PatchKind;
+use super::write::{Change, Write, decoded, metadata_mut, metadata_of, name_of};
+
+/// The answer of a subresource: a status code and an object.
+pub type Answer = (http::StatusCode, Value);
+
+/// Where the numbers of a built-in kind's scale are.
+fn paths(resource: &Resource) -> ScalePaths {
+    resource.custom.as_ref().and_then(|custom| custom.scale.clone()).unwrap_or(ScalePaths {
+        spec: ".spec.replicas".into(),
+        status: ".status.replicas".into(),
+        selector: None,
+    })
+}
+
+/// The Scale of an object.
+fn scale_of(resource: &Resource, object: &Value) -> Value {
+    let paths = paths(resource);
+    let number = |path: &str| jsonpath::find(object, path).first().and_then(|value| value.as_i64()).unwrap_or(0);
+    let metadata = metadata_of(object);
+    let mut kept = serde_json::Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = metadata.get(field) {
+            kept.insert(field.into(), value.clone());
+        }
+    }
+    let mut scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept,
+        "spec": {}, "status": {"replicas": number(&paths.status)},
+    });
+    if number(&paths.spec) != 0 {
+        scale["spec"]["replicas"] = number(&paths.spec).into();
+    }
+    let selector = match (&paths.selector, resource.custom.is_some()) {
+        (Some(path), _) => {
+            jsonpath::find(object, path).first().and_then(|value| value.as_str()).map(ToOwned::to_owned)
+        }
+        (None, true) => None,
+        (None, false) => Labels::from_object(Some(&object["spec"]["selector"]).filter(|value| !value.is_null()))
+            .ok()
+            .map(|labels| labels.to_string()),
+    };
+    if let Some(selector) = selector.filter(|text| !text.is_empty()) {
+        scale["status"]["selector"] = selector.into();
+    }
+    scale
+}
+
+/// A new number of replicas.
+struct Rescale {
+    kind: Option<PatchKind>,
+    body: Bytes,
+}
+
+impl Change for Rescale {
+    fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
+        let resource = Arc::clone(write.resource);
+        let Some(old) = old else { return Err(Failure::internal("a scale is never created")) };
+        let scale = scale_of(&resource, old);
+        let bad = |error: decode::DecodeError| Failure::bad_request(format!("error decoding patch: {error}"));
+        let (body, _) = decode::text(&self.body, None).map_err(bad)?;
+        let wanted = match self.kind {
+            None => body,
+            Some(PatchKind::Json) => patch::json(&scale, &body).map_err(|_| Failure::rejected())?,
+            Some(_) => {
+                let mut scale = scale;
+                patch::merge(&mut scale, body);
+                scale
+            }
+        };
+        let name = name_of(old);
+        let given = name_of(&wanted);
+        if !given.is_empty() && given != name {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
+        }
+        let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
+        if replicas < 0 {
+            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+            return Err(Failure::invalid("autoscaling", "Scale", name, &[error]));
+        }
+        let mut new = old.clone();
+        jsonpath::set(&mut new, &paths(&resource).spec, replicas.into());
+        let version = metadata_of(&wanted).get("resourceVersion").cloned();
+        let version = if self.kind.is_some() { None } else { version };
+        super::write::replace(metadata_mut(&mut new), "resourceVersion", version);
+        if write.resource.custom.is_some() && metadata_of(&new).get("resourceVersion").is_none() {
+            let current = metadata_of(old).get("resourceVersion").cloned();
+            super::write::replace(metadata_mut(&mut new), "resourceVersion", current);
+        }
+        Ok(new)
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+}
+
+/// Reads or changes the Scale of an object.
+///
+/// # Errors
+/// When the object is not there, or cannot be scaled so.
+pub async fn scale(
+    write: &mut Write<'_>,
+    method: &Method,
+    headers: &HeaderMap,
+    name: &str,
+    body: Bytes,
+) -> Outcome<Answer> {
+    let object = match *method {
+        Method::GET => {
+            let stored = write.server.store.get(write.resource.table, &write.key(name));
+            decoded(&*stored.ok_or_else(|| Failure::not_found(write.resource, name))?)?
+        }
+        _ => {
+            let kind = match *method {
+                Method::PATCH => Some(PatchKind::of(headers, write.resource)?),
+                _ => None,
+            };
+            let written = write.update(name, &Rescale { kind, body }).await?;
+            serde_json::from_slice(&written.body).map_err(|error| Failure::internal(error.to_string()))?
+        }
+    };
+    Ok((http::StatusCode::OK, scale_of(write.resource, &object)))
+}
+
+/// Binds a pod to a node.
+struct Bind {
+    node: String,
+    annotations: Value,
+    now: String,
+}
+
+impl Change for Bind {
+    fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
+        let Some(old) = old else { return Err(Failure::internal("a binding creates no pod")) };
+        let name = name_of(old);
+        let conflict = |why: String| {
+            let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+            let mut failure = Failure::conflict(write.resource, name, &why);
+            failure.message = message;
+            failure.with_details(json!({"name": name, "kind": "pods/binding"}))
+        };
+        if metadata_of(old).contains_key("deletionTimestamp") {
+            return Err(conflict(format!("pod {name} is being deleted, cannot be assigned to a host")));
+        }
+        match old["spec"]["nodeName"].as_str() {
+            Some(node) if !node.is_empty() => {
+                return Err(conflict(format!("pod {name} is already assigned to node {node:?}")));
+            }
+            _ => {}
+        }
+        let mut new = old.clone();
+        metadata_mut(&mut new).remove("resourceVersion");
+        new["spec"]["nodeName"] = self.node.clone().into();
+        if let Some(annotations) = self.annotations.as_object() {
+            for (key, value) in annotations {
+                new["metadata"]["annotations"][key] = value.clone();
+            }
+        }
+        let scheduled = json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": self.now,
+        });
+        match new["status"]["conditions"].as_array_mut() {
+            Some(list) => match list.iter_mut().find(|condition| condition["type"] == "PodScheduled") {
+                Some(known) => *known = scheduled,
+                None => list.push(scheduled),
+            },
+            None => new["status"]["conditions"] = json!([scheduled]),
+        }
+        Ok(new)
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+}
+
+/// Binds a pod to the node that the body names.
+///
+/// # Errors
+/// When the pod is bound already, or not there.
+pub async fn bind(write: &mut Write<'_>, name: &str, binding: &Value) -> Outcome<Answer> {
+    let node = binding["target"]["name"].as_str().unwrap_or_default();
+    if node.is_empty() {
+        let error = FieldError::required("target.name", "");
+        return Err(Failure::invalid("", "Binding", name, &[error]));
+    }
+    let change = Bind {
+        node: node.to_owned(),
+        annotations: binding["metadata"]["annotations"].clone(),
+        now: write.server.context.now_text(),
+    };
+    write.update(name, &change).await?;
+    Ok((http::StatusCode::CREATED, success(201)))
+}
+
+/// Evicts a pod.
+///
+/// # Errors
+/// When it is not there.
+pub async fn evict(write: &mut Write<'_>, name: &str, eviction: &Value, query: &super::request::Query) -> Outcome<Answer> {
+    let options = eviction.get("deleteOptions").filter(|options| options.is_object());
+    let mut options = DeleteOptions::parse(options, query)?;
+    options.dry_run |= write.options.dry_run;
+    write.delete(name, &options).await?;
+    Ok((http::StatusCode::CREATED, success(201)))
+}
+
+fn success(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
+}

@@ -1,0 +1,100 @@
+//! Tables for people: what `kubectl get` shows.
+//!
+//! The columns of built-in kinds come from the table of resources, those of custom ones from their definition.
+//! The cells of a built-in kind are one function per kind; a kind without one shows its name and age.
+
+mod cells;
+pub mod jsonpath;
+
+use serde_json::{Value, json};
+
+use super::registry::{Column, Resource};
+use super::request::Query;
+use super::server::Server;
+
+pub use cells::age;
+
+/// The table of some objects.
+#[must_use]
+pub fn of(server: &Server, resource: &Resource, objects: &[Value], metadata: Value, query: &Query) -> Value {
+    let include = query.get("includeObject").unwrap_or("Metadata");
+    let plain = plain_columns();
+    let columns = if resource.columns.is_empty() { &plain } else { &resource.columns };
+    let rows = objects
+        .iter()
+        .map(|object| {
+            let mut row = json!({"cells": row_cells(server, resource, columns, object), "object": null});
+            match include {
+                "None" => {}
+                "Object" => row["object"] = super::write::body::with_type(object, resource),
+                _ => {
+                    row["object"] = json!({
+                        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                        "metadata": object["metadata"],
+                    });
+                }
+            }
+            if resource.plural == "pods" && resource.group.is_empty() {
+                let phase = object["status"]["phase"].as_str().unwrap_or_default();
+                if matches!(phase, "Succeeded" | "Failed") {
+                    let message = "The pod has completed";
+                    row["conditions"] =
+                        json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]);
+                }
+            }
+            row
+        })
+        .collect::<Vec<_>>();
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": columns.iter().map(definition).collect::<Vec<_>>(), "rows": rows,
+    })
+}
+
+fn definition(column: &Column) -> Value {
+    json!({
+        "name": column.name, "type": column.kind, "format": column.format,
+        "description": column.description, "priority": column.priority,
+    })
+}
+
+fn plain_columns() -> Vec<Column> {
+    let column = |name: &str, kind: &str, format: &str| Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: format.to_owned(),
+        priority: 0,
+        description: String::new(),
+        json_path: None,
+    };
+    vec![column("Name", "string", "name"), column("Created At", "date", "")]
+}
+
+fn row_cells(server: &Server, resource: &Resource, columns: &[Column], object: &Value) -> Vec<Value> {
+    let now = server.context.now();
+    if resource.custom.is_some() {
+        return columns
+            .iter()
+            .map(|column| match &column.json_path {
+                None => object["metadata"]["name"].clone(),
+                Some(path) => custom_cell(column, jsonpath::find(object, path).first().copied(), now),
+            })
+            .collect();
+    }
+    let mut row = cells::built_in(resource, object, now);
+    row.truncate(columns.len());
+    row.resize(columns.len(), Value::from("<none>"));
+    row
+}
+
+fn custom_cell(column: &Column, value: Option<&Value>, now: jiff::Timestamp) -> Value {
+    match (column.kind.as_str(), value) {
+        (_, None | Some(Value::Null)) => Value::Null,
+        ("date", Some(Value::String(text))) => age(text, now).into(),
+        ("integer", Some(value)) => value.as_i64().map_or(Value::Null, Value::from),
+        ("number", Some(value)) => value.as_f64().map_or(Value::Null, Value::from),
+        ("boolean", Some(value)) => value.as_bool().map_or(Value::Null, Value::from),
+        (_, Some(Value::String(text))) => text.as_str().into(),
+        (_, Some(other)) => other.to_string().into(),
+    }
+}

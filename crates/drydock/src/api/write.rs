@@ -1,0 +1,446 @@
+//! Writing: create, update and patch, for every kind the same chain.
+//!
+//! decode → default → own → admit → prepare → validate → commit → encode. The object is one value tree without
+//! `apiVersion` and `kind` from decoding to committing. A write that changes nothing is not committed.
+
+pub mod body;
+pub mod delete;
+pub mod patch;
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use windlass_machinery::encode;
+use windlass_machinery::fields::FieldSet;
+use windlass_machinery::invalid::FieldError;
+use windlass_machinery::managed::{self, Manager};
+use windlass_machinery::structural;
+
+use super::admission::{self, Admission, Operation};
+use super::auth::User;
+use super::options::WriteOptions;
+use super::registry::Resource;
+use super::server::Server;
+use super::status::{Failure, Outcome};
+use super::strategy::{self, Strategy};
+use super::{defaults, validation};
+use crate::store::{Expect, Key, Mismatch, Revision, Stored};
+
+/// How often a write that need not see a certain revision is tried against a moving object.
+const TRIES: usize = 16;
+
+/// One write request on its way.
+pub struct Write<'a> {
+    /// The server.
+    pub server: &'a Server,
+    /// What is written.
+    pub resource: &'a Arc<Resource>,
+    /// The part of it that is written.
+    pub subresource: Option<&'a str>,
+    /// The namespace of the request; empty for cluster-wide objects.
+    pub namespace: &'a str,
+    /// Who writes.
+    pub user: &'a User,
+    /// How.
+    pub options: WriteOptions,
+    /// What the client is told besides the answer.
+    pub warnings: Vec<String>,
+}
+
+/// An object as it is after a write.
+pub struct Written {
+    /// Its stored form (of a dry run: what would be stored).
+    pub body: Bytes,
+    /// Whether it is new.
+    pub created: bool,
+}
+
+/// What an update makes of the object that is there.
+pub trait Change: Send + Sync {
+    /// The new object; `None` of the old one where it may be created.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value>;
+
+    /// Whether the change sets `managedFields` itself (server-side apply).
+    fn owns(&self) -> bool {
+        false
+    }
+
+    /// Whether it may create the object.
+    fn creates(&self) -> bool {
+        false
+    }
+
+    /// Whether it may be tried again on a newer object.
+    fn repeats(&self) -> bool;
+}
+
+impl<'a> Write<'a> {
+    /// The rules of the kind.
+    pub fn strategy(&self) -> &'static Strategy {
+        strategy::of(self.resource)
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// When it is not to be.
+    pub async fn create(&mut self, object: Value) -> Outcome<Written> {
+        self.create_owned(object, false).await
+    }
+
+    async fn create_owned(&mut self, mut object: Value, owned: bool) -> Outcome<Written> {
+        self.check_namespace(&mut object)?;
+        metadata_mut(&mut object).remove("selfLink");
+        self.fill(&mut object, None);
+        if !owned {
+            self.own(None, &mut object);
+        }
+        let mut admission = Admission {
+            server: self.server,
+            resource: self.resource,
+            subresource: self.subresource,
+            namespace: self.namespace,
+            operation: Operation::Create,
+            user: self.user,
+            old: None,
+            dry_run: self.options.dry_run,
+            warnings: Vec::new(),
+        };
+        admission::mutate(&mut admission, &mut object).await?;
+        self.system_fields(&mut object);
+        strategy::prepare_create(self, &mut object)?;
+        self.normalise(&mut object);
+        self.refuse(&object, validation::create(self, &object))?;
+        if metadata_of(&object).get("resourceVersion").is_some_and(|version| version != "") {
+            return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
+        }
+        admission::validate(&mut admission, &object).await?;
+        self.warnings.append(&mut admission.warnings);
+        if self.options.dry_run {
+            return Ok(Written { body: encoded(&object), created: true });
+        }
+        let key = self.key(name_of(&object));
+        let stored = self
+            .server
+            .store
+            .write(self.resource.table, &key, Expect::Absent, |revision| committed(&mut object, revision))
+            .map_err(|_| Failure::already_exists(self.resource, &key.name))?;
+        self.server.after_write(self.resource, None, Some(&object)).await;
+        Ok(Written { body: stored.body.clone(), created: true })
+    }
+
+    /// Updates an object by what `change` makes of it.
+    ///
+    /// # Errors
+    /// When it is not there, or not to be changed so.
+    pub async fn update(&mut self, name: &str, change: &dyn Change) -> Outcome<Written> {
+        let key = self.key(name);
+        let mut tries = 0;
+        loop {
+            let current = self.server.store.get(self.resource.table, &key);
+            let warnings = self.warnings.len();
+            match self.update_once(&key, current, change).await {
+                Err(Retry::Moved) if change.repeats() && tries < TRIES => {
+                    tries += 1;
+                    self.warnings.truncate(warnings);
+                }
+                Err(Retry::Moved) => return Err(Failure::modified(self.resource, name)),
+                Err(Retry::Failed(failure)) => return Err(failure),
+                Ok(written) => return Ok(written),
+            }
+        }
+    }
+
+    async fn update_once(
+        &mut self,
+        key: &Key,
+        current: Option<Arc<Stored>>,
+        change: &dyn Change,
+    ) -> Result<Written, Retry> {
+        let Some(current) = current else {
+            if !change.creates() && !self.strategy().create_on_update {
+                return Err(Failure::not_found(self.resource, &key.name).into());
+            }
+            let object = change.apply(self, None)?;
+            return match self.create_owned(object, change.owns()).await {
+                Err(failure) if failure.reason == "AlreadyExists" => Err(Retry::Moved),
+                other => Ok(other?),
+            };
+        };
+        let old = decoded(&current)?;
+        let mut new = change.apply(self, Some(&old))?;
+        self.check_namespace(&mut new)?;
+        self.fill(&mut new, Some(&old));
+        if !change.owns() {
+            self.own(Some(&old), &mut new);
+        }
+        let mut admission = Admission {
+            server: self.server,
+            resource: self.resource,
+            subresource: self.subresource,
+            namespace: self.namespace,
+            operation: Operation::Update,
+            user: self.user,
+            old: Some(&old),
+            dry_run: self.options.dry_run,
+            warnings: Vec::new(),
+        };
+        admission::mutate(&mut admission, &mut new).await?;
+        self.check_preconditions(&old, &new, current.revision)?;
+        let metadata = metadata_mut(&mut new);
+        metadata.insert("resourceVersion".into(), current.revision.to_string().into());
+        strategy::prepare_update(self, &mut new, &old)?;
+        self.normalise(&mut new);
+        self.refuse(&new, validation::update(self, &new, &old))?;
+        admission::validate(&mut admission, &new).await?;
+        self.warnings.append(&mut admission.warnings);
+        drop(admission);
+        if new == old {
+            return Ok(Written { body: current.body.clone(), created: false });
+        }
+        let gone = is_finished(&new);
+        if self.options.dry_run {
+            return Ok(Written { body: encoded(&new), created: false });
+        }
+        let store = &self.server.store;
+        let table = self.resource.table;
+        if gone {
+            let body = encoded(&new);
+            store
+                .remove(table, key, current.revision, |revision| committed(&mut new, revision))
+                .map_err(Retry::from)?;
+            self.server.after_write(self.resource, Some(&old), None).await;
+            return Ok(Written { body, created: false });
+        }
+        let stored = store
+            .write(table, key, Expect::At(current.revision), |revision| committed(&mut new, revision))
+            .map_err(Retry::from)?;
+        self.server.after_write(self.resource, Some(&old), Some(&new)).await;
+        Ok(Written { body: stored.body.clone(), created: false })
+    }
+
+    /// The key of an object of the request's namespace.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Key {
+        Key::new(if self.resource.namespaced { self.namespace } else { "" }, name)
+    }
+
+    fn check_namespace(&self, object: &mut Value) -> Outcome<()> {
+        let metadata = metadata_mut(object);
+        let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+        if !self.resource.namespaced {
+            metadata.remove("namespace");
+        } else if given.is_empty() {
+            metadata.insert("namespace".into(), self.namespace.into());
+        } else if given != self.namespace {
+            return Err(Failure::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_preconditions(&self, old: &Value, new: &Value, revision: Revision) -> Result<(), Retry> {
+        let name = name_of(old);
+        let text = |object: &Value, field: &str| {
+            metadata_of(object).get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (uid, wanted) = (text(old, "uid"), text(new, "uid"));
+        if !wanted.is_empty() && wanted != uid {
+            let place = match self.namespace {
+                "" => name.to_owned(),
+                namespace => format!("{namespace}/{name}"),
+            };
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}",
+                self.resource.plural
+            );
+            return Err(Failure::conflict(self.resource, name, &why).into());
+        }
+        let version = text(new, "resourceVersion");
+        if version.is_empty() || version == "0" {
+            if self.strategy().unconditional_update {
+                return Ok(());
+            }
+            let error =
+                FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            return Err(Failure::invalid(&self.resource.group, &self.resource.plural, name, &[error]).into());
+        }
+        let wanted = version.parse::<Revision>().map_err(|_| {
+            Failure::internal(format!("strconv.ParseUint: parsing {version:?}: invalid syntax"))
+        })?;
+        if wanted == revision { Ok(()) } else { Err(Failure::modified(self.resource, name).into()) }
+    }
+
+    /// Defaults, and the form Go would write.
+    fn fill(&self, object: &mut Value, old: Option<&Value>) {
+        if self.resource.custom.is_some() {
+            structural::default(object, self.resource.ty());
+        } else {
+            defaults::apply(object, self.resource.ty(), old.is_some());
+            self.normalise(object);
+        }
+    }
+
+    fn normalise(&self, object: &mut Value) {
+        if self.resource.custom.is_none() {
+            encode::normalise(object, self.resource.ty());
+        } else if let Some(metadata) = object.get_mut("metadata") {
+            encode::normalise(metadata, self.server.built_in.metadata());
+        }
+    }
+
+    fn own(&self, live: Option<&Value>, new: &mut Value) {
+        let reset = self.reset_fields();
+        // What Go writes even for an empty object is nobody's.
+        let mut empty = Value::Object(Map::new());
+        self.normalise(&mut empty);
+        let version = self.resource.api_version();
+        let who = self.manager(&version);
+        managed::update(Some(live.unwrap_or(&empty)), new, self.resource.ty(), &who, reset, &self.server.context.now_text());
+    }
+
+    /// Who owns the fields that this write sets.
+    #[must_use]
+    pub fn manager<'m>(&'m self, api_version: &'m str) -> Manager<'m> {
+        Manager { name: &self.options.manager, api_version, subresource: self.subresource.unwrap_or_default() }
+    }
+
+    /// The fields that this write cannot set.
+    #[must_use]
+    pub fn reset_fields(&self) -> &'static FieldSet {
+        strategy::reset_fields(self.resource, self.subresource)
+    }
+
+    fn system_fields(&self, object: &mut Value) {
+        let context = &self.server.context;
+        let metadata = metadata_mut(object);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            metadata.remove(field);
+        }
+        metadata.insert("creationTimestamp".into(), context.now_text().into());
+        metadata.insert("uid".into(), context.uid().into());
+        let named = metadata.get("name").is_some_and(|name| name != "");
+        let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
+        if !named && !prefix.is_empty() {
+            let prefix: String = prefix.chars().take(58).collect();
+            metadata.insert("name".into(), format!("{prefix}{}", context.name_suffix()).into());
+        }
+    }
+
+    fn refuse(&self, object: &Value, errors: Vec<FieldError>) -> Outcome<()> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::invalid(&self.resource.group, &self.resource.kind, name_of(object), &errors))
+    }
+}
+
+/// Why an update did not happen.
+enum Retry {
+    /// The object changed meanwhile.
+    Moved,
+    /// It cannot happen.
+    Failed(Failure),
+}
+
+impl From<Failure> for Retry {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Mismatch> for Retry {
+    fn from(_: Mismatch) -> Self {
+        Self::Moved
+    }
+}
+
+/// A new object in place of the old one, as `PUT` sends it.
+pub struct Replace(pub Value);
+
+impl Change for Replace {
+    fn apply(&self, _: &mut Write<'_>, _: Option<&Value>) -> Outcome<Value> {
+        Ok(self.0.clone())
+    }
+
+    fn repeats(&self) -> bool {
+        metadata_of(&self.0).get("resourceVersion").is_none_or(|version| version == "")
+    }
+}
+
+/// Whether nothing holds a deleted object any more.
+fn is_finished(object: &Value) -> bool {
+    let metadata = metadata_of(object);
+    metadata.contains_key("deletionTimestamp")
+        && metadata.get("finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty)
+        && metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
+        && object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// An object's metadata.
+#[must_use]
+pub fn metadata_of(object: &Value) -> &Map<String, Value> {
+    static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    object.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY)
+}
+
+/// An object's metadata, made where there is none.
+pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    match metadata {
+        Value::Object(map) => map,
+        _ => unreachable!("just made an object"),
+    }
+}
+
+/// An object's name.
+#[must_use]
+pub fn name_of(object: &Value) -> &str {
+    metadata_of(object).get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Sets a field, or removes it.
+pub fn replace(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(field.to_owned(), value),
+        None => map.remove(field),
+    };
+}
+
+/// The tree of a stored object.
+///
+/// # Errors
+/// Never, unless the store was tampered with.
+pub fn decoded(stored: &Stored) -> Outcome<Value> {
+    serde_json::from_slice(&stored.body)
+        .map_err(|error| Failure::internal(format!("failed to read {:?}: {error}", stored.key.name)))
+}
+
+/// The stored form of an object.
+#[must_use]
+pub fn encoded(object: &Value) -> Bytes {
+    // A tree of JSON values always has a JSON form.
+    Bytes::from(serde_json::to_vec(object).unwrap_or_default())
+}
+
+/// The stored form of an object at a revision, with its labels.
+pub fn committed(object: &mut Value, revision: Revision) -> (Bytes, Vec<(String, String)>) {
+    let metadata = metadata_mut(object);
+    metadata.insert("resourceVersion".into(), revision.to_string().into());
+    let labels = metadata.get("labels").and_then(Value::as_object).map(|labels| {
+        labels.iter().map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+    });
+    (encoded(object), labels.unwrap_or_default())
+}

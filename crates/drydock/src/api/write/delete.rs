@@ -1,0 +1,179 @@
+//! Deleting: at once, after a grace period, or once the finalizers are gone.
+
+use serde_json::Value;
+
+use super::super::admission::{self, Admission, Operation};
+use super::super::options::{DeleteOptions, Propagation};
+use super::super::status::{self, Failure, Outcome};
+use super::super::strategy;
+use super::{Write, committed, decoded, encoded, metadata_mut, metadata_of};
+use crate::store::Expect;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What is left of a deleted object.
+pub enum Deleted {
+    /// It is gone; a `Status` says so.
+    Gone(Value),
+    /// It is still there, marked, or it was and is shown a last time.
+    Object(bytes::Bytes),
+}
+
+impl Write<'_> {
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// When it is not there, or not as expected.
+    pub async fn delete(&mut self, name: &str, options: &DeleteOptions) -> Outcome<Deleted> {
+        let key = self.key(name);
+        loop {
+            let current = self
+                .server
+                .store
+                .get(self.resource.table, &key)
+                .ok_or_else(|| Failure::not_found(self.resource, name))?;
+            let old = decoded(&current)?;
+            self.check_delete(&old, options)?;
+            let mut admission = Admission {
+                server: self.server,
+                resource: self.resource,
+                subresource: self.subresource,
+                namespace: self.namespace,
+                operation: Operation::Delete,
+                user: self.user,
+                old: Some(&old),
+                dry_run: options.dry_run,
+                warnings: Vec::new(),
+            };
+            admission::validate(&mut admission, &Value::Null).await?;
+            self.warnings.append(&mut admission.warnings);
+            drop(admission);
+            let strategy = self.strategy();
+            let mut new = old.clone();
+            let marked = metadata_of(&old).contains_key("deletionTimestamp");
+            let before = new.clone();
+            self.mark_finalizers(&mut new, options);
+            let grace = (strategy.grace)(&old, options.grace);
+            let held = metadata_of(&new).get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+                || (strategy.held)(&new);
+            let pending = metadata_of(&old).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+            // A grace period that runs may only get shorter.
+            let grace = if marked { grace.min(pending.unwrap_or(0)) } else { grace };
+            if held || grace > 0 {
+                if !marked || pending.is_some_and(|pending| grace < pending) {
+                    self.mark_deleted(&mut new, grace, marked);
+                    (strategy.mark)(&mut new, &self.server.context);
+                }
+                if new == before || options.dry_run {
+                    return Ok(Deleted::Object(encoded(&new)));
+                }
+                let table = self.resource.table;
+                let written = self.server.store.write(table, &key, Expect::At(current.revision), |revision| {
+                    committed(&mut new, revision)
+                });
+                let Ok(stored) = written else { continue };
+                self.server.after_write(self.resource, Some(&old), Some(&new)).await;
+                return Ok(Deleted::Object(stored.body.clone()));
+            }
+            let uid = metadata_of(&old).get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let mut last = new;
+            if strategy.graceful {
+                self.mark_deleted(&mut last, 0, marked);
+                if !options.dry_run {
+                    // The real server writes the mark before it removes the object.
+                    self.server.store.skip_revision();
+                }
+            }
+            if !options.dry_run {
+                let removed = self.server.store.remove(self.resource.table, &key, current.revision, |revision| {
+                    committed(&mut last, revision)
+                });
+                if removed.is_err() {
+                    continue;
+                }
+                self.server.after_write(self.resource, Some(&old), None).await;
+            }
+            return Ok(if strategy.returns_deleted {
+                Deleted::Object(encoded(&last))
+            } else {
+                Deleted::Gone(status::deleted(self.resource, name, &uid))
+            });
+        }
+    }
+
+    fn check_delete(&self, old: &Value, options: &DeleteOptions) -> Outcome<()> {
+        let metadata = metadata_of(old);
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+        let conflict = |why: String| {
+            let kind = &self.resource.kind;
+            let name = text("name");
+            let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
+            let mut failure = Failure::conflict(self.resource, name, &why);
+            failure.message = message;
+            failure.with_details(serde_json::json!({"name": name, "kind": kind}))
+        };
+        if let Some(wanted) = &options.uid
+            && *wanted != text("uid")
+        {
+            return Err(conflict(format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({}). The object might \
+                 have been deleted and then recreated",
+                text("uid")
+            )));
+        }
+        if let Some(wanted) = &options.resource_version
+            && *wanted != text("resourceVersion")
+        {
+            return Err(conflict(format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+                 ({}). The object might have been modified",
+                text("resourceVersion")
+            )));
+        }
+        Ok(())
+    }
+
+    /// Adds or removes the garbage collector's own finalizers, as the propagation policy says.
+    fn mark_finalizers(&self, object: &mut Value, options: &DeleteOptions) {
+        if !strategy::collects(self.resource) {
+            return;
+        }
+        let finalizers = metadata_of(object).get("finalizers").and_then(Value::as_array).cloned();
+        let mut finalizers = finalizers.unwrap_or_default();
+        let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+        let policy = options.propagation.unwrap_or({
+            if has(ORPHAN) {
+                Propagation::Orphan
+            } else if has(FOREGROUND) {
+                Propagation::Foreground
+            } else {
+                self.strategy().propagation
+            }
+        });
+        finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+        match policy {
+            Propagation::Orphan => finalizers.push(ORPHAN.into()),
+            Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+            Propagation::Background => {}
+        }
+        let value = (!finalizers.is_empty()).then_some(Value::Array(finalizers));
+        super::replace(metadata_mut(object), "finalizers", value);
+    }
+
+    fn mark_deleted(&self, object: &mut Value, grace: i64, marked: bool) {
+        let context = &self.server.context;
+        let at = context.now() + jiff::SignedDuration::from_secs(grace);
+        let metadata = metadata_mut(object);
+        metadata.insert(
+            "deletionTimestamp".into(),
+            windlass_machinery::context::seconds_text(at).into(),
+        );
+        if self.strategy().dated {
+            metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        }
+        if !marked && let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Patches: JSON, merge, strategic merge, and server-side apply.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use serde_json::{Value, json};
+use windlass_machinery::invalid::FieldError;
+use windlass_machinery::{decode, go, managed, patch};
+
+use super::super::negotiation::content_type;
+use super::super::registry::Resource;
+use super::super::status::{Failure, Outcome};
+use super::body::{with_type, without_type, yaml};
+use super::{Change, Write, metadata_of};
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: [&str; 2] = ["application/apply-patch+yaml", "application/apply-patch+json"];
+
+/// A patch as the client sent it.
+pub struct Patch {
+    kind: PatchKind,
+    text: Bytes,
+    name: String,
+}
+
+/// The kinds of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// A list of operations.
+    Json,
+    /// A partial object.
+    Merge,
+    /// A partial object whose lists merge by key.
+    Strategic,
+    /// An object that a manager wants to be so.
+    Apply,
+}
+
+impl PatchKind {
+    /// The kind of the body, where the resource takes it.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn of(headers: &HeaderMap, resource: &Resource) -> Outcome<Self> {
+        match content_type(headers) {
+            JSON => Ok(Self::Json),
+            MERGE => Ok(Self::Merge),
+            STRATEGIC if resource.custom.is_none() => Ok(Self::Strategic),
+            STRATEGIC => Err(Failure::unsupported_media(&[JSON, MERGE, APPLY[0]])),
+            kind if APPLY.contains(&kind) => Ok(Self::Apply),
+            _ => Err(Failure::unsupported_patch()),
+        }
+    }
+}
+
+impl Patch {
+    /// A patch of the object of that name.
+    #[must_use]
+    pub fn new(kind: PatchKind, text: Bytes, name: &str) -> Self {
+        Self { kind, text, name: name.to_owned() }
+    }
+
+    fn parse(&self) -> Outcome<Value> {
+        decode::text(&self.text, None)
+            .map(|(value, _)| value)
+            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+    }
+
+    fn patched(&self, resource: &Arc<Resource>, old: &Value) -> Outcome<(Value, String)> {
+        let whole = with_type(old, resource);
+        match self.kind {
+            PatchKind::Json => {
+                let operations = self.parse()?;
+                if !operations.is_array() {
+                    let found = go::type_of(&operations);
+                    return Err(Failure::bad_request(format!(
+                        "error decoding patch: json: cannot unmarshal {found} into Go value of type \
+                         []handlers.jsonPatchOp"
+                    )));
+                }
+                let new = patch::json(&whole, &operations).map_err(|_| Failure::rejected())?;
+                let shown = new.to_string();
+                Ok((new, shown))
+            }
+            PatchKind::Merge => {
+                let partial = self.parse()?;
+                if !partial.is_object() {
+                    let found = go::type_of(&partial);
+                    return Err(Failure::bad_request(format!(
+                        "error decoding patch: json: cannot unmarshal {found} into Go value of type \
+                         map[string]interface {{}}"
+                    )));
+                }
+                let mut new = whole;
+                patch::merge(&mut new, partial);
+                let shown = new.to_string();
+                Ok((new, shown))
+            }
+            PatchKind::Strategic => {
+                let partial = self.parse()?;
+                let shown = go::value(&partial);
+                let new = patch::strategic(whole, partial, resource.ty())
+                    .map_err(|error| Failure::internal(error.to_string()))?;
+                Ok((new, shown))
+            }
+            PatchKind::Apply => Err(Failure::internal("an apply is no patch of a value")),
+        }
+    }
+
+    fn applied(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
+        let resource = write.resource;
+        let config = yaml(&self.text).map_err(|error| {
+            Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+        })?;
+        let text = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if api_version != resource.api_version() || kind != resource.kind {
+            let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+            return Err(Failure::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+        }
+        if metadata_of(&config).contains_key("managedFields") {
+            return Err(Failure::bad_request("metadata.managedFields must be nil"));
+        }
+        if metadata_of(&config).contains_key("name") || old.is_some() {
+            write.check_name(&config, &self.name)?;
+        }
+        let live = old.map(|old| with_type(old, resource));
+        let force = write.options.force.unwrap_or_default();
+        let now = write.server.context.now_text();
+        let version = resource.api_version();
+        let applied = managed::apply(
+            live.as_ref(),
+            config,
+            resource.ty(),
+            &write.manager(&version),
+            force,
+            write.reset_fields(),
+            &now,
+        );
+        applied.map_err(|error| match error {
+            managed::ApplyError::Conflict(conflict) => {
+                let causes = conflict.all().iter().map(|one| {
+                    let message = format!("conflict with {}", one.manager);
+                    json!({"reason": "FieldManagerConflict", "message": message, "field": one.path.to_string()})
+                });
+                Failure::apply_conflict(conflict.to_string(), causes.collect())
+            }
+            other => Failure::internal(other.to_string()),
+        })
+    }
+}
+
+impl Change for Patch {
+    fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
+        let resource = write.resource;
+        let (mut new, shown) = match (self.kind, old) {
+            (PatchKind::Apply, old) => (self.applied(write, old)?, String::new()),
+            (_, Some(old)) => self.patched(resource, old)?,
+            (_, None) => return Err(Failure::not_found(resource, &self.name)),
+        };
+        let read = if resource.custom.is_some() {
+            write.read_custom(&mut new, decode::Strictness::default()).map(|strictness| (new, strictness))
+        } else {
+            decode::value(&new, resource.ty())
+        };
+        let (new, strictness) = read.map_err(|error| Failure::bad_request(error.to_string()))?;
+        write.complain(&strictness, |complaints| {
+            let detail = format!("strict decoding error: {complaints}");
+            Failure::invalid("", "", "", &[FieldError::invalid("patch", shown.clone(), detail)])
+        })?;
+        if old.is_some() {
+            write.check_name(&new, &self.name)?;
+        }
+        let mut new = without_type(new);
+        if old.is_none() {
+            super::metadata_mut(&mut new).insert("name".into(), self.name.clone().into());
+        }
+        Ok(new)
+    }
+
+    fn owns(&self) -> bool {
+        self.kind == PatchKind::Apply
+    }
+
+    fn creates(&self) -> bool {
+        self.kind == PatchKind::Apply
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+}

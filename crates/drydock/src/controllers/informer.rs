@@ -1,0 +1,377 @@
+//! A shared informer: one list and watch of a kind, kept in memory with indexes, for all who read it.
+//!
+//! The cache is the watch **plus this process's own writes**: what a write returned is in the cache at once, so a
+//! reconciler never acts on a cache older than its own last write, and nothing is made twice. Revisions decide:
+//! an answer that the watch has already passed is not put back, an event older than what is held is skipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::core::{ObjectList, Request};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Error;
+
+/// The kinds an informer can hold: the typed ones.
+pub(crate) trait Kind:
+    kube::Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Kind for K where
+    K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+/// An object's namespace (empty for cluster-wide kinds) and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectKey {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl ObjectKey {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            return f.write_str(&self.name);
+        }
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A change of one object: what was held before, and what is held now.
+#[derive(Debug)]
+pub(crate) struct Change<K> {
+    pub(crate) old: Option<Arc<K>>,
+    pub(crate) new: Option<Arc<K>>,
+}
+
+impl<K> Change<K> {
+    /// The newest that is known of the object, also of a deleted one.
+    pub(crate) fn latest(&self) -> &K {
+        match (&self.new, &self.old) {
+            (Some(object), _) | (None, Some(object)) => object,
+            (None, None) => unreachable!("a change has an old or a new object"),
+        }
+    }
+}
+
+type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
+
+/// The shared cache of one kind.
+pub(crate) struct Informer<K> {
+    store: Mutex<Store<K>>,
+    handlers: Mutex<Vec<Handler<K>>>,
+    trim: Mutex<Option<fn(&mut K)>>,
+    synced: tokio::sync::watch::Sender<bool>,
+}
+
+struct Store<K> {
+    objects: BTreeMap<ObjectKey, Arc<K>>,
+    /// By the uid of the controlling owner; by `/namespace` where there is none.
+    by_controller: BTreeMap<String, BTreeSet<ObjectKey>>,
+    /// By namespace and one label.
+    by_label: BTreeMap<(String, String, String), BTreeSet<ObjectKey>>,
+    /// The revision up to which the watch has been read.
+    seen: u64,
+}
+
+impl<K: Kind> Informer<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            store: Mutex::new(Store {
+                objects: BTreeMap::new(),
+                by_controller: BTreeMap::new(),
+                by_label: BTreeMap::new(),
+                seen: 0,
+            }),
+            handlers: Mutex::default(),
+            trim: Mutex::default(),
+            synced: tokio::sync::watch::channel(false).0,
+        }
+    }
+
+    /// Calls `handler` on every change, own writes included. To be called before the informer runs.
+    pub(crate) fn on_change(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(handler));
+    }
+
+    /// Drops parts of objects that nobody reads. To be called before the informer runs.
+    pub(crate) fn trim_with(&self, trim: fn(&mut K)) {
+        *self.trim.lock().unwrap_or_else(PoisonError::into_inner) = Some(trim);
+    }
+
+    fn trimmed(&self, mut object: K) -> K {
+        object.meta_mut().managed_fields = None;
+        if let Some(trim) = *self.trim.lock().unwrap_or_else(PoisonError::into_inner) {
+            trim(&mut object);
+        }
+        object
+    }
+
+    /// Resolves once the first list is in.
+    pub(crate) async fn synced(&self) {
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// All objects, in order of namespace and name.
+    pub(crate) fn all(&self) -> Vec<Arc<K>> {
+        self.lock().objects.values().cloned().collect()
+    }
+
+    /// The objects of a namespace, in order of name.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let start = ObjectKey::new(namespace, "");
+        let store = self.lock();
+        store.objects.range(start..).take_while(|(k, _)| k.namespace == namespace).map(|(_, o)| o.clone()).collect()
+    }
+
+    /// The objects whose controlling owner has this uid.
+    pub(crate) fn controlled_by(&self, uid: &str) -> Vec<Arc<K>> {
+        self.lock().of_index(uid)
+    }
+
+    /// The objects of a namespace that nobody controls.
+    pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<K>> {
+        self.lock().of_index(&format!("/{namespace}"))
+    }
+
+    /// The objects of a namespace that carry all these labels. No label at all selects nothing.
+    pub(crate) fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Vec<Arc<K>> {
+        let Some((key, value)) = labels.first_key_value() else { return Vec::new() };
+        let store = self.lock();
+        let index = (namespace.to_owned(), key.clone(), value.clone());
+        let keys = store.by_label.get(&index).into_iter().flatten();
+        keys.filter_map(|key| store.objects.get(key))
+            .filter(|object| {
+                let have = object.meta().labels.as_ref();
+                labels.iter().all(|(k, v)| have.and_then(|have| have.get(k)) == Some(v))
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Takes in what an own write returned.
+    pub(crate) fn observe(&self, object: K) {
+        let object = self.trimmed(object);
+        let revision = revision_of(object.meta());
+        let mut store = self.lock();
+        if revision <= store.seen {
+            return;
+        }
+        let changes = store.put(object);
+        drop(store);
+        self.dispatch(&changes);
+    }
+
+    /// Lists and watches until the task is dropped.
+    pub(crate) async fn run(self: Arc<Self>, client: Client) {
+        let mut failures = 0;
+        let mut from = None;
+        loop {
+            let revision = match from.take() {
+                Some(revision) => Ok(revision),
+                None => self.list(&client).await,
+            };
+            let ended = match revision {
+                Ok(revision) => self.watch(&client, revision, &mut failures).await,
+                Err(error) => Err(error),
+            };
+            match ended {
+                // The server ends watches after a while: go on where it stopped.
+                Ok(revision) => from = Some(revision),
+                Err(error) => {
+                    tracing::debug!(kind = %K::kind(&()), %error, "watch ended, listing again");
+                    tokio::time::sleep(Duration::from_millis(100) * 2u32.pow(failures.min(8))).await;
+                    failures += 1;
+                }
+            }
+        }
+    }
+
+    async fn list(&self, client: &Client) -> Result<String, Error> {
+        let request = Request::new(K::url_path(&(), None));
+        let mut params = ListParams::default().limit(500);
+        let mut fresh = BTreeMap::new();
+        let revision = loop {
+            let page: ObjectList<K> = client.request(request.list(&params).map_err(Error::build)?).await?;
+            for object in page.items {
+                let object = self.trimmed(object);
+                fresh.insert(ObjectKey::of(object.meta()), object);
+            }
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => break page.metadata.resource_version.unwrap_or_default(),
+            }
+        };
+        let seen = revision.parse().unwrap_or_default();
+        let mut store = self.lock();
+        store.seen = store.seen.max(seen);
+        let gone: Vec<ObjectKey> = store
+            .objects
+            .iter()
+            .filter(|(key, held)| !fresh.contains_key(key) && revision_of(held.meta()) <= seen)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mut changes: Vec<_> = gone.iter().filter_map(|key| store.take(key)).collect();
+        for (_, object) in fresh {
+            changes.extend(store.put(object));
+        }
+        drop(store);
+        self.dispatch(&changes);
+        self.synced.send_replace(true);
+        Ok(revision)
+    }
+
+    async fn watch(&self, client: &Client, mut revision: String, failures: &mut u32) -> Result<String, Error> {
+        let request = Request::new(K::url_path(&(), None));
+        let request = request.watch(&WatchParams::default(), &revision).map_err(Error::build)?;
+        let mut events = std::pin::pin!(client.request_events::<K>(request).await?);
+        while let Some(event) = events.next().await {
+            let changes = match event? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let object = self.trimmed(object);
+                    revision = object.meta().resource_version.clone().unwrap_or_default();
+                    let mut store = self.lock();
+                    store.seen = store.seen.max(revision.parse().unwrap_or_default());
+                    store.put(object)
+                }
+                WatchEvent::Deleted(object) => {
+                    revision = object.meta().resource_version.clone().unwrap_or_default();
+                    let mut store = self.lock();
+                    store.seen = store.seen.max(revision.parse().unwrap_or_default());
+                    store.delete(object)
+                }
+                WatchEvent::Bookmark(bookmark) => {
+                    revision = bookmark.metadata.resource_version;
+                    let mut store = self.lock();
+                    store.seen = store.seen.max(revision.parse().unwrap_or_default());
+                    Vec::new()
+                }
+                WatchEvent::Error(status) => return Err(Error::Kube(kube::Error::Api(status))),
+            };
+            *failures = 0;
+            self.dispatch(&changes);
+        }
+        Ok(revision)
+    }
+
+    fn dispatch(&self, changes: &[Change<K>]) {
+        if changes.is_empty() {
+            return;
+        }
+        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for change in changes {
+            for handler in &handlers {
+                handler(change);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store<K>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Kind> Store<K> {
+    /// Puts an object in, unless a newer one is held.
+    fn put(&mut self, object: K) -> Vec<Change<K>> {
+        let key = ObjectKey::of(object.meta());
+        let mut changes = Vec::new();
+        if let Some(held) = self.objects.get(&key) {
+            if revision_of(held.meta()) >= revision_of(object.meta()) {
+                return changes;
+            }
+            if held.meta().uid != object.meta().uid {
+                changes.extend(self.take(&key));
+            }
+        }
+        let new = Arc::new(object);
+        let old = self.objects.insert(key.clone(), new.clone());
+        if let Some(old) = &old {
+            self.unindex(&key, old.meta());
+        }
+        self.by_controller.entry(controller_index(new.meta())).or_default().insert(key.clone());
+        for (label, value) in new.meta().labels.iter().flatten() {
+            let index = (key.namespace.clone(), label.clone(), value.clone());
+            self.by_label.entry(index).or_default().insert(key.clone());
+        }
+        changes.push(Change { old, new: Some(new) });
+        changes
+    }
+
+    /// Removes an object that the watch says is gone, unless what is held is a later one of that name.
+    fn delete(&mut self, last: K) -> Vec<Change<K>> {
+        let key = ObjectKey::of(last.meta());
+        match self.objects.get(&key) {
+            Some(held) if revision_of(held.meta()) <= revision_of(last.meta()) => self.take(&key).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn take(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+        let old = self.objects.remove(key)?;
+        self.unindex(key, old.meta());
+        Some(Change { old: Some(old), new: None })
+    }
+
+    fn unindex(&mut self, key: &ObjectKey, meta: &ObjectMeta) {
+        let index = controller_index(meta);
+        if let Some(keys) = self.by_controller.get_mut(&index) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_controller.remove(&index);
+            }
+        }
+        for (label, value) in meta.labels.iter().flatten() {
+            let index = (key.namespace.clone(), label.clone(), value.clone());
+            if let Some(keys) = self.by_label.get_mut(&index) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_label.remove(&index);
+                }
+            }
+        }
+    }
+
+    fn of_index(&self, index: &str) -> Vec<Arc<K>> {
+        let keys = self.by_controller.get(index).into_iter().flatten();
+        keys.filter_map(|key| self.objects.get(key)).cloned().collect()
+    }
+}
+
+fn controller_index(meta: &ObjectMeta) -> String {
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    match owner {
+        Some(owner) => owner.uid.clone(),
+        None => format!("/{}", meta.namespace.as_deref().unwrap_or_default()),
+    }
+}
+
+pub(crate) fn revision_of(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+}

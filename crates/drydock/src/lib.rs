@@ -1,0 +1,17 @@
+//! The drydock: an embedded Kubernetes control plane for developing and testing operators.
+//!
+//! One process, no root, no downloads: an API server ([`api`]) over a [`store`], the [`controllers`] and a
+//! [`node`] as ordinary clients of it. Tests call it in process with no socket ([`Drydock::client`]); the
+//! command line serves it over TLS ([`serve`]). Never for production.
+
+pub mod api;
+pub mod controllers;
+mod drydock;
+pub mod node;
+pub mod pki;
+pub mod record;
+pub mod serve;
+pub mod store;
+
+pub use api::auth::User;
+pub use drydock::{Drydock, Options, StartError};

@@ -1,0 +1,181 @@
+//! The node: one that registers itself, a scheduler that binds pods to it, and the life of pods on it.
+//!
+//! Like the controllers it is an ordinary client of the API. By default nothing is really run: containers are
+//! [`runtime::Simulated`], and a table of [`Behaviours`] makes images fail to pull, crash or hang. It never writes
+//! when nothing happens; the heartbeat, which a real cluster's controllers want, is off unless asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use windlass_machinery::Context;
+
+use crate::controllers::Setup;
+use crate::controllers::events::Recorder;
+use crate::controllers::informer::Informer;
+use crate::controllers::informers::Handle;
+
+mod behaviour;
+mod container;
+mod pod;
+mod references;
+mod registration;
+pub mod runtime;
+pub(crate) mod scheduler;
+mod status;
+
+pub use behaviour::{Behaviour, Behaviours};
+
+/// The node's name.
+pub const NAME: &str = "drydock";
+/// The node's address.
+pub const ADDRESS: &str = "192.168.127.2";
+
+/// What the node needs to be told.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// How simulated containers behave.
+    pub behaviours: Behaviours,
+    /// How long simulated containers take to be ready.
+    pub ready_after: Duration,
+    /// How long simulated containers run that are to end, as those of Jobs are.
+    pub completes_after: Duration,
+    /// Whether to renew the node's Lease every ten seconds. Needed where a node lifecycle controller runs.
+    pub heartbeat: bool,
+    /// What runs containers, instead of the simulation.
+    pub runtime: Option<Arc<dyn runtime::Runtime>>,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self {
+            behaviours: Behaviours::default(),
+            ready_after: Duration::ZERO,
+            completes_after: Duration::from_secs(1),
+            heartbeat: false,
+            runtime: None,
+        }
+    }
+}
+
+/// What the workers of pods share.
+struct Kubelet {
+    pods: Handle<Pod>,
+    config_maps: Arc<Informer<ConfigMap>>,
+    secrets: Arc<Informer<Secret>>,
+    /// Counts changes of ConfigMaps and Secrets, for pods that wait for one.
+    references: watch::Sender<u64>,
+    runtime: Arc<dyn runtime::Runtime>,
+    recorder: Recorder,
+    context: Context,
+    addresses: Mutex<Addresses>,
+}
+
+#[derive(Default)]
+struct Addresses {
+    taken: BTreeSet<u32>,
+    last: u32,
+}
+
+pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions) {
+    let runtime = options.runtime.clone().unwrap_or_else(|| {
+        Arc::new(runtime::Simulated {
+            behaviours: options.behaviours.clone(),
+            ready_after: options.ready_after,
+            completes_after: options.completes_after,
+        })
+    });
+    let kubelet = Arc::new(Kubelet {
+        pods: setup.handle(),
+        config_maps: setup.informers.of(),
+        secrets: setup.informers.of(),
+        references: watch::channel(0).0,
+        runtime,
+        recorder: setup.recorder("kubelet", Some(NAME)),
+        context: setup.context.clone(),
+        addresses: Mutex::default(),
+    });
+    kubelet.config_maps.trim_with(references::trim_config_map);
+    kubelet.secrets.trim_with(references::trim_secret);
+    let told = kubelet.clone();
+    kubelet.config_maps.on_change(move |_| told.references.send_modify(|count| *count += 1));
+    let told = kubelet.clone();
+    kubelet.secrets.on_change(move |_| told.references.send_modify(|count| *count += 1));
+
+    let (sender, changes) = mpsc::unbounded_channel();
+    kubelet.pods.on_change(move |change| {
+        let mine = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some(NAME));
+        if let Some(pod) = change.new.as_ref().filter(mine) {
+            let _ = sender.send((pod.metadata.uid.clone().unwrap_or_default(), Some(pod.clone())));
+        } else if let Some(pod) = change.old.as_ref().filter(mine) {
+            let _ = sender.send((pod.metadata.uid.clone().unwrap_or_default(), None));
+        }
+    });
+    let nodes: Handle<Node> = setup.handle();
+    let leases = setup.handle();
+    let (context, informers, heartbeat) = (setup.context.clone(), setup.informers.clone(), options.heartbeat);
+    setup.tasks.spawn(async move {
+        informers.synced().await;
+        registration::register(&nodes, &context).await;
+        if heartbeat {
+            registration::beat(&leases, &context).await;
+        }
+    });
+    let informers = setup.informers.clone();
+    setup.tasks.spawn(async move {
+        informers.synced().await;
+        dispatch(kubelet, changes).await;
+    });
+}
+
+/// Gives every pod of this node a worker, and the worker what changes.
+async fn dispatch(kubelet: Arc<Kubelet>, mut changes: mpsc::UnboundedReceiver<(String, Option<Arc<Pod>>)>) {
+    let mut workers: BTreeMap<String, watch::Sender<Arc<Pod>>> = BTreeMap::new();
+    let mut tasks = JoinSet::new();
+    while let Some((uid, pod)) = changes.recv().await {
+        while tasks.try_join_next().is_some() {}
+        match pod {
+            Some(pod) => match workers.get(&uid) {
+                Some(worker) => {
+                    worker.send_replace(pod);
+                }
+                None => {
+                    let (sender, receiver) = watch::channel(pod);
+                    workers.insert(uid, sender);
+                    tasks.spawn(pod::run(kubelet.clone(), receiver));
+                }
+            },
+            None => {
+                workers.remove(&uid);
+            }
+        }
+    }
+}
+
+impl Kubelet {
+    /// An address that no other pod here has; `known` is the one a pod had before a restart.
+    fn take_address(&self, known: Option<&str>) -> String {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.and_then(|text| text.parse::<std::net::Ipv4Addr>().ok()) {
+            addresses.taken.insert(number.to_bits());
+            return number.to_string();
+        }
+        let base = std::net::Ipv4Addr::new(10, 244, 0, 0).to_bits();
+        loop {
+            addresses.last = (addresses.last + 1) % 0xffff;
+            let number = base + 1 + addresses.last;
+            if addresses.taken.insert(number) {
+                return std::net::Ipv4Addr::from_bits(number).to_string();
+            }
+        }
+    }
+
+    fn give_back_address(&self, address: &str) {
+        if let Ok(number) = address.parse::<std::net::Ipv4Addr>() {
+            self.addresses.lock().unwrap_or_else(PoisonError::into_inner).taken.remove(&number.to_bits());
+        }
+    }
+}

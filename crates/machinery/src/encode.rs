@@ -1,0 +1,113 @@
+//! Brings a value into the form Go's encoder writes for its type.
+//!
+//! Empty `omitempty` fields go, fields that are always written get their zero value. Equal objects are then
+//! equal as JSON, which is what "nothing changed" and field ownership are decided on.
+
+use serde_json::{Map, Value};
+
+use crate::decode::zero;
+use crate::schema::{Field, Omit, Scalar, Shape, Type};
+
+/// Brings the value into the form Go writes.
+pub fn normalise(value: &mut Value, ty: Type<'_>) {
+    match (value, ty.shape()) {
+        (Value::Object(map), Shape::Struct(_)) => {
+            if let Some(structure) = ty.structure() {
+                for (name, field) in &structure.fields {
+                    normalise_field(map, name, field, ty);
+                }
+            }
+        }
+        (Value::Object(map), Shape::Map(values)) => {
+            let ty = ty.to(*values);
+            map.values_mut().for_each(|value| normalise(value, ty));
+        }
+        (Value::Array(list), Shape::List { items, .. }) => {
+            let ty = ty.to(*items);
+            list.iter_mut().for_each(|value| normalise(value, ty));
+        }
+        _ => {}
+    }
+}
+
+fn normalise_field(map: &mut Map<String, Value>, name: &str, field: &Field, within: Type<'_>) {
+    let ty = within.to(field.node);
+    let structure = is_go_struct(ty);
+    if let Some(value) = map.get_mut(name) {
+        normalise(value, ty);
+        let gone = match field.omit {
+            Omit::Never => false,
+            // Go never finds a struct empty.
+            Omit::Empty if structure => field.pointer && value.is_null(),
+            Omit::Empty => value.is_null() || (!field.pointer && is_zero(value)),
+            Omit::Zero => value.is_null() || (!field.pointer && is_zero(value)),
+        };
+        if gone {
+            map.remove(name);
+        }
+        return;
+    }
+    let written = match field.omit {
+        Omit::Never => true,
+        Omit::Empty => structure && !field.pointer,
+        Omit::Zero => false,
+    };
+    if written && !matches!(name, "kind" | "apiVersion") {
+        let mut value = if field.pointer { Value::Null } else { zero(Some(ty)) };
+        normalise(&mut value, ty);
+        map.insert(name.to_owned(), value);
+    }
+}
+
+/// Whether Go's type is a struct, whatever its JSON form.
+fn is_go_struct(ty: Type<'_>) -> bool {
+    use Scalar::{Duration, IntOrString, MicroTime, Quantity, Time};
+    matches!(
+        ty.shape(),
+        Shape::Struct(_) | Shape::Scalar(Time | MicroTime | Duration | Quantity | IntOrString, _)
+    )
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schemas;
+
+    fn normalised(definition: &str, mut value: Value) -> Value {
+        let mut all = Schemas::from_table(include_str!("../../drydock/data/types.json")).unwrap();
+        let root = all.root(definition).unwrap();
+        normalise(&mut value, all.at(root));
+        value
+    }
+
+    #[test]
+    fn empty_goes_and_what_go_always_writes_comes() {
+        assert_eq!(
+            normalised(
+                "io.k8s.api.apps.v1.Deployment",
+                json!({"metadata": {"labels": {}}, "spec": {"minReadySeconds": 0, "replicas": 0, "template": {
+                    "spec": {"containers": [{"name": "c"}], "securityContext": {}}}}})
+            ),
+            json!({"metadata": {}, "spec": {"replicas": 0, "selector": null, "strategy": {}, "template": {
+                "metadata": {}, "spec": {"containers": [{"name": "c", "resources": {}}], "securityContext": {}}}},
+                "status": {}})
+        );
+        assert_eq!(
+            normalised("io.k8s.api.apps.v1.ReplicaSet", json!({"metadata": {}, "spec": {}}))["status"],
+            json!({"replicas": 0})
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! What the runtime knows of the cluster, shared by all controllers of the process.
+//!
+//! One [`Store`] per kind, filled by one watch. A store keeps whole objects only of what some primary has a use
+//! for: what a record names, what an operator of this process made, what an owner of ours owns. Of all else it
+//! keeps a hash of the name, so that memory follows what operators use and not what the cluster holds. If a record
+//! later names one of those, it is [fetched](Command::Fetch).
+//!
+//! Reading and recording are one step under one lock, so that no change falls between them. Nothing here does I/O.
+
+mod index;
+mod read;
+mod share;
+mod store;
+mod stored;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::api::DynamicObject;
+use tokio::sync::mpsc;
+
+pub(crate) use index::PrimaryKey;
+use index::Index;
+pub(crate) use read::{Read, Reads};
+pub(crate) use share::{Share, Shares};
+use store::Store;
+pub(crate) use stored::Stored;
+pub(crate) use watch::{fetch, watch};
+
+use crate::queue::Queue;
+use crate::{Kind, ObjectName};
+
+/// What a lookup by name finds.
+#[derive(Clone, Debug)]
+pub(crate) enum Lookup {
+    /// Not known yet; whoever asked is queued again when it is.
+    Loading,
+    Absent,
+    Present(Arc<Stored>),
+}
+
+/// What the cache asks of the runtime.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Start to watch a kind.
+    Watch(Kind),
+    /// Get one object that exists but was not kept.
+    Fetch(Kind, ObjectName),
+}
+
+/// The cache of one runtime.
+pub(crate) struct Cache {
+    inner: Mutex<Inner>,
+    queue: Arc<Queue<PrimaryKey>>,
+    commands: mpsc::UnboundedSender<Command>,
+    shares: Shares,
+}
+
+struct Inner {
+    stores: BTreeMap<Kind, Store>,
+    index: Index,
+    /// Hashes of the statuses that we wrote last.
+    statuses: BTreeMap<PrimaryKey, u64>,
+}
+
+impl Cache {
+    /// `primaries` are the kinds of the controllers, in their order; `operators` the names of field managers.
+    pub(crate) fn new(
+        queue: Arc<Queue<PrimaryKey>>,
+        commands: mpsc::UnboundedSender<Command>,
+        primaries: Vec<Kind>,
+        operators: BTreeSet<String>,
+    ) -> Self {
+        let inner = Inner { stores: BTreeMap::new(), index: Index::new(primaries), statuses: BTreeMap::new() };
+        Self { inner: Mutex::new(inner), queue, commands, shares: Shares::new(operators) }
+    }
+
+    /// Starts the watch of a kind, if there is none.
+    pub(crate) fn open(&self, kind: &Kind) {
+        self.store(&mut self.lock(), kind);
+    }
+
+    /// The object of this name, recorded as read by `reader`.
+    pub(crate) fn named(&self, reader: &PrimaryKey, kind: &Kind, name: &ObjectName) -> Lookup {
+        let mut inner = self.lock();
+        inner.index.add(reader, &Read::named(kind.clone(), name.clone()));
+        let store = self.store(&mut inner, kind);
+        let lookup = store.named(name);
+        if let Lookup::Loading = lookup {
+            store.waiting.insert(reader.clone());
+            if store.loaded && store.fetching.insert(name.clone()) {
+                self.send(Command::Fetch(kind.clone(), name.clone()));
+            }
+        }
+        lookup
+    }
+
+    /// What a read selects, recorded as read by `reader`; `None` while the kind is not loaded.
+    pub(crate) fn selected(&self, reader: &PrimaryKey, read: &Read) -> Option<Vec<Arc<Stored>>> {
+        let mut inner = self.lock();
+        inner.index.add(reader, read);
+        let covered = self.shares.covers(read);
+        let store = self.store(&mut inner, read.kind());
+        if !covered && !store.keep_all {
+            // Only hashes of names were kept so far: list again, and keep all from now on.
+            store.keep_all = true;
+            if !store.others.is_empty() {
+                store.loaded = false;
+                self.send(Command::Watch(read.kind().clone()));
+            }
+        }
+        if !store.loaded {
+            store.waiting.insert(reader.clone());
+            return None;
+        }
+        Some(store.entries.values().filter(|stored| read.matches(stored)).cloned().collect())
+    }
+
+    /// An object of a controller's own kind. Not a recorded read: a primary is always queued for its own changes.
+    pub(crate) fn primary(&self, kind: &Kind, name: &ObjectName) -> Option<Arc<Stored>> {
+        self.lock().stores.get(kind)?.entries.get(name).cloned()
+    }
+
+    /// Objects of these kinds that `uid` owns, as far as the kinds are loaded. When one of the others is, its
+    /// objects queue their owner.
+    pub(crate) fn owned(&self, kinds: &[Kind], uid: &str) -> Vec<(Kind, Arc<Stored>)> {
+        let inner = self.lock();
+        let mut found = Vec::new();
+        for kind in kinds {
+            if let Some(store) = inner.stores.get(kind).filter(|store| store.loaded) {
+                found.extend(store.owned_by(uid).map(|stored| (kind.clone(), stored)));
+            }
+        }
+        found
+    }
+
+    /// Why a kind cannot be loaded, if its watch is failing.
+    pub(crate) fn trouble(&self, kind: &Kind) -> Option<String> {
+        self.lock().stores.get(kind).filter(|store| !store.loaded)?.error.clone()
+    }
+
+    /// Replaces what `reader` is recorded to have read.
+    pub(crate) fn record(&self, reader: &PrimaryKey, uid: &str, reads: &Reads) {
+        self.lock().index.replace(reader, uid, reads);
+    }
+
+    /// Forgets a primary that is gone.
+    pub(crate) fn forget(&self, reader: &PrimaryKey) {
+        let mut inner = self.lock();
+        inner.index.forget(reader);
+        inner.statuses.remove(reader);
+    }
+
+    /// Takes in the answer to a write that `writer` made, so that its next plan sees it. Others whom the change
+    /// concerns are queued here, since the watch will bring them nothing new.
+    pub(crate) fn wrote(&self, writer: &PrimaryKey, kind: &Kind, object: DynamicObject) -> Arc<Stored> {
+        let stored = Arc::new(Stored::new(object, &self.shares));
+        let mut inner = self.lock();
+        let Inner { stores, index, .. } = &mut *inner;
+        let store = stores.entry(kind.clone()).or_default();
+        if !store.is_news(&stored) {
+            return stored;
+        }
+        let old = store.entries.get(&stored.name).cloned();
+        store.put(Arc::clone(&stored));
+        if old.as_ref().is_none_or(|old| !old.same_content(&stored)) {
+            let mut touched = index.touched(kind, old.as_deref(), Some(&stored));
+            touched.remove(writer);
+            touched.into_iter().for_each(|key| self.queue.add(key));
+        }
+        stored
+    }
+
+    /// Notes which status is about to be written, so that its arrival does not plan again.
+    pub(crate) fn writing_status(&self, writer: &PrimaryKey, hash: u64) {
+        self.lock().statuses.insert(writer.clone(), hash);
+    }
+
+    /// Takes in the answer to a write of a primary's status. The primary is queued if something other than its
+    /// status has changed meanwhile.
+    pub(crate) fn wrote_status(&self, writer: &PrimaryKey, kind: &Kind, object: DynamicObject) {
+        let before = self.primary(kind, &writer.name);
+        let stored = self.wrote(writer, kind, object);
+        if before.is_some_and(|before| {
+            before.resource_version < stored.resource_version && !before.same_but_status(&stored)
+        }) {
+            self.queue.add(writer.clone());
+        }
+    }
+
+    /// Marks an object that we deleted, until its watch says that it is gone.
+    pub(crate) fn deleted(&self, kind: &Kind, stored: &Stored) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        if store.entries.get(&stored.name).is_some_and(|now| now.uid == stored.uid) {
+            store.put(Arc::new(stored.marked_deleting()));
+        }
+    }
+
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// Takes in an object that the watch delivered, and queues whoever it concerns.
+    fn arrived(&self, kind: &Kind, stored: Stored) {
+        let stored = Arc::new(stored);
+        let mut inner = self.lock();
+        let Inner { stores, index, statuses } = &mut *inner;
+        let Some(store) = stores.get_mut(kind) else { return };
+        store.seen(&stored.name);
+        if !store.is_news(&stored) {
+            return;
+        }
+        let old = store.entries.get(&stored.name).cloned();
+        if store.keep_all || index.concerns(kind, &stored) || self.shares.made_here(&stored) {
+            store.put(Arc::clone(&stored));
+        } else {
+            store.put_aside(&stored.name);
+        }
+        if old.as_ref().is_some_and(|old| old.same_content(&stored)) {
+            return;
+        }
+        let only_status = old.as_ref().is_some_and(|old| old.same_but_status(&stored));
+        for key in index.touched(kind, old.as_deref(), Some(&stored)) {
+            let own_write = only_status && statuses.get(&key) == Some(&stored.status_hash());
+            if !(own_write && index.is_primary(&key, kind, &stored.name)) {
+                self.queue.add(key);
+            }
+        }
+    }
+
+    /// Removes an object that the watch says is gone, and queues whoever it concerns.
+    fn gone(&self, kind: &Kind, stored: &Stored) {
+        let mut inner = self.lock();
+        let Inner { stores, index, .. } = &mut *inner;
+        let Some(store) = stores.get_mut(kind) else { return };
+        let newer = |now: &Arc<Stored>| now.uid != stored.uid && now.resource_version > stored.resource_version;
+        if store.entries.get(&stored.name).is_some_and(newer) {
+            return;
+        }
+        let old = store.remove(&stored.name);
+        for key in index.touched(kind, old.as_deref().or(Some(stored)), None) {
+            self.queue.add(key);
+        }
+    }
+
+    fn list_began(&self, kind: &Kind) {
+        let mut inner = self.lock();
+        self.store(&mut inner, kind).listing = Some(Default::default());
+    }
+
+    /// All that exists has been delivered: what was not is gone.
+    fn list_done(&self, kind: &Kind) {
+        let mut inner = self.lock();
+        let Inner { stores, index, .. } = &mut *inner;
+        let Some(store) = stores.get_mut(kind) else { return };
+        for old in store.finish_listing() {
+            for key in index.touched(kind, Some(&old), None) {
+                self.queue.add(key);
+            }
+        }
+        store.loaded = true;
+        store.error = None;
+        for key in std::mem::take(&mut store.waiting) {
+            self.queue.add(key);
+        }
+    }
+
+    fn watch_failed(&self, kind: &Kind, error: &str) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        let news = store.error.as_deref() != Some(error);
+        store.error = Some(error.to_owned());
+        if news && !store.loaded {
+            store.waiting.iter().for_each(|key| self.queue.add(key.clone()));
+        }
+    }
+
+    /// A fetch is over; `None` if there is no such object after all.
+    pub(crate) fn fetched(&self, kind: &Kind, name: &ObjectName, stored: Option<Stored>) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        store.fetching.remove(name);
+        match stored.map(Arc::new) {
+            Some(stored) if store.is_news(&stored) => store.put(stored),
+            Some(_) => {}
+            None => store.others_remove(name),
+        }
+        for key in std::mem::take(&mut store.waiting) {
+            self.queue.add(key);
+        }
+    }
+
+    fn store<'a>(&self, inner: &'a mut MutexGuard<'_, Inner>, kind: &Kind) -> &'a mut Store {
+        if !inner.stores.contains_key(kind) {
+            self.send(Command::Watch(kind.clone()));
+        }
+        inner.stores.entry(kind.clone()).or_default()
+    }
+
+    fn send(&self, command: Command) {
+        // The receiver is gone only when the runtime stops.
+        let _ = self.commands.send(command);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

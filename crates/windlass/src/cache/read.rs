@@ -1,0 +1,76 @@
+//! What a plan has read: the record that decides what is watched.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use kube::core::{Selector, SelectorExt as _};
+
+use super::Stored;
+use crate::{Kind, ObjectName};
+
+/// All that one plan has read.
+pub(crate) type Reads = BTreeSet<Read>;
+
+/// One thing that a plan has read.
+#[derive(Clone, Debug)]
+pub(crate) enum Read {
+    /// One object by its name, whether it was there or not.
+    Named { kind: Kind, name: ObjectName },
+    /// All objects that match a selector, in one namespace or in all. `text` is the selector's written form, by
+    /// which reads are told apart.
+    Selected { kind: Kind, namespace: Option<String>, text: String, selector: Selector },
+}
+
+impl Read {
+    pub(crate) fn named(kind: Kind, name: ObjectName) -> Self {
+        Self::Named { kind, name }
+    }
+
+    pub(crate) fn selected(kind: Kind, namespace: Option<String>, selector: Selector) -> Self {
+        Self::Selected { kind, namespace, text: selector.to_string(), selector }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        match self {
+            Self::Named { kind, .. } | Self::Selected { kind, .. } => kind,
+        }
+    }
+
+    /// Whether an object of this kind is part of what was read.
+    pub(crate) fn matches(&self, stored: &Stored) -> bool {
+        match self {
+            Self::Named { name, .. } => stored.name == *name,
+            Self::Selected { namespace, selector, .. } => {
+                namespace.as_ref().is_none_or(|namespace| *namespace == stored.name.namespace)
+                    && selector.matches(&stored.labels)
+            }
+        }
+    }
+
+    fn key(&self) -> (&Kind, Option<&ObjectName>, Option<&String>, &str) {
+        match self {
+            Self::Named { kind, name } => (kind, Some(name), None, ""),
+            Self::Selected { kind, namespace, text, .. } => (kind, None, namespace.as_ref(), text),
+        }
+    }
+}
+
+impl Ord for Read {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Read {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Read {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Read {}

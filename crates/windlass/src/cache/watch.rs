@@ -1,0 +1,81 @@
+//! The tasks that fill a store: one watch per kind, and single fetches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt as _, pin_mut};
+use kube::Client;
+use kube::runtime::watcher;
+use windlass_machinery::Context;
+
+use super::{Cache, Stored};
+use crate::{Kind, ObjectName};
+
+/// The longest pause after a failed watch or fetch.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Watches a kind for as long as it is polled, and keeps its store up to date.
+pub(crate) async fn watch(cache: Arc<Cache>, client: Client, context: Context, kind: Kind) {
+    let events = watcher(kind.everywhere(&client), watcher::Config::default());
+    pin_mut!(events);
+    let mut failures = 0;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                failures = 0;
+                take_in(&cache, &kind, event);
+            }
+            Err(error) => {
+                let error = describe(&error);
+                tracing::warn!(?kind, %error, "watch failed");
+                cache.watch_failed(&kind, &format!("failed to watch {}: {error}", kind.plural()));
+                tokio::time::sleep(pause(&context, failures)).await;
+                failures += 1;
+            }
+        }
+    }
+}
+
+/// Gets one object that is known to exist but was not kept.
+pub(crate) async fn fetch(cache: Arc<Cache>, client: Client, context: Context, kind: Kind, name: ObjectName) {
+    for failures in 0.. {
+        match kind.api(&client, &name).get_opt(&name.name).await {
+            Ok(found) => {
+                let stored = found.map(|object| Stored::new(object, cache.shares()));
+                return cache.fetched(&kind, &name, stored);
+            }
+            Err(error) => {
+                tracing::warn!(?kind, %name, %error, "fetch failed");
+                tokio::time::sleep(pause(&context, failures)).await;
+            }
+        }
+    }
+}
+
+fn take_in(cache: &Cache, kind: &Kind, event: watcher::Event<kube::api::DynamicObject>) {
+    match event {
+        watcher::Event::Init => cache.list_began(kind),
+        watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            cache.arrived(kind, Stored::new(object, cache.shares()));
+        }
+        watcher::Event::InitDone => cache.list_done(kind),
+        watcher::Event::Delete(object) => cache.gone(kind, &Stored::new(object, cache.shares())),
+    }
+}
+
+/// The server's own words where it said something.
+fn describe(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn pause(context: &Context, failures: u32) -> Duration {
+    let longest = Duration::from_millis(200).saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE);
+    let jitter = context.below(longest.as_millis() as u64 / 2);
+    longest / 2 + Duration::from_millis(jitter)
+}

@@ -1,0 +1,61 @@
+//! Events: what is newly wrong with a primary, for `kubectl describe`.
+//!
+//! An Event is posted only when the status comes to say something new, so that neither a retry nor a restart
+//! repeats it.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::DynamicObject;
+use serde_json::Value;
+use windlass_machinery::Context;
+
+use crate::Kind;
+use crate::controller::Controller;
+
+/// The longest note that the API takes.
+const LONGEST_NOTE: usize = 1024;
+
+pub(crate) fn kind() -> Kind {
+    Kind::of::<Event>()
+}
+
+/// A warning about a primary.
+pub(crate) fn warning(
+    context: &Context,
+    controller: &dyn Controller,
+    primary: &Value,
+    reason: &str,
+    message: &str,
+) -> DynamicObject {
+    let text = |pointer: &str| primary.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let namespace = text("/metadata/namespace").unwrap_or_else(|| "default".into());
+    let name = text("/metadata/name").unwrap_or_default();
+    let note: String = message.chars().take(LONGEST_NOTE).collect();
+    let event = Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}.{}{}", context.name_suffix(), context.name_suffix())),
+            namespace: Some(namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(context.now())),
+        reporting_controller: Some(controller.operator().into()),
+        reporting_instance: Some(controller.operator().into()),
+        action: Some("Reconcile".into()),
+        reason: Some(if reason.is_empty() { "Failed".into() } else { reason.into() }),
+        note: Some(note),
+        type_: Some("Warning".into()),
+        regarding: Some(ObjectReference {
+            api_version: Some(controller.kind().api_version()),
+            kind: Some(controller.kind().name().into()),
+            namespace: Some(namespace),
+            name: Some(name),
+            uid: text("/metadata/uid"),
+            resource_version: text("/metadata/resourceVersion"),
+            ..ObjectReference::default()
+        }),
+        ..Event::default()
+    };
+    let tree = serde_json::to_value(&event).and_then(serde_json::from_value);
+    tree.unwrap_or_else(|_| DynamicObject::new("", &kind().resource()))
+}

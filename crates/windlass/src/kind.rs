@@ -1,0 +1,156 @@
+//! Kinds and names of Kubernetes objects, without their types.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use kube::core::{ApiResource, NamespaceResourceScope};
+use kube::{Api, Client, Resource, api::DynamicObject};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A Rust type of a Kubernetes object: every type of `k8s-openapi`, and every derived custom resource.
+pub trait Object:
+    Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// The kind that this type stands for.
+    #[must_use]
+    fn kind_of() -> Kind;
+}
+
+impl<K> Object for K
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static,
+    K::Scope: 'static,
+{
+    fn kind_of() -> Kind {
+        Kind(Arc::new(Fields {
+            group: K::group(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            version: K::version(&()).into_owned(),
+            plural: K::plural(&()).into_owned(),
+            namespaced: TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>(),
+        }))
+    }
+}
+
+/// A kind of object: group, version, kind, plural and whether it lives in namespaces. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(Arc<Fields>);
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Fields {
+    group: String,
+    kind: String,
+    version: String,
+    plural: String,
+    namespaced: bool,
+}
+
+impl Kind {
+    /// The kind that `K` stands for.
+    #[must_use]
+    pub fn of<K: Object>() -> Self {
+        K::kind_of()
+    }
+
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.0.group
+    }
+
+    /// The kind's own name, such as `Deployment`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.kind
+    }
+
+    /// The resource's name in URLs and roles, such as `deployments`.
+    #[must_use]
+    pub fn plural(&self) -> &str {
+        &self.0.plural
+    }
+
+    /// Whether objects of this kind live in namespaces.
+    #[must_use]
+    pub fn namespaced(&self) -> bool {
+        self.0.namespaced
+    }
+
+    /// Group and version as objects carry them.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        match self.0.group.as_str() {
+            "" => self.0.version.clone(),
+            group => format!("{group}/{}", self.0.version),
+        }
+    }
+
+    pub(crate) fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.0.group.clone(),
+            version: self.0.version.clone(),
+            api_version: self.api_version(),
+            kind: self.0.kind.clone(),
+            plural: self.0.plural.clone(),
+        }
+    }
+
+    /// Requests for one object of this kind.
+    pub(crate) fn api(&self, client: &Client, name: &ObjectName) -> Api<DynamicObject> {
+        if self.0.namespaced {
+            Api::namespaced_with(client.clone(), &name.namespace, &self.resource())
+        } else {
+            Api::all_with(client.clone(), &self.resource())
+        }
+    }
+
+    /// Lists and watches of this kind over the whole cluster.
+    pub(crate) fn everywhere(&self, client: &Client) -> Api<DynamicObject> {
+        Api::all_with(client.clone(), &self.resource())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.kind)
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0.plural, self.api_version())
+    }
+}
+
+/// Namespace and name of an object; the namespace is empty for kinds that live in none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// The namespace, or nothing.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// A name in a namespace.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// What an object is called.
+    #[must_use]
+    pub fn of<K: Object>(object: &K) -> Self {
+        let meta = object.meta();
+        Self::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Bringing the dependents of a plan into being, and those of an earlier one out of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Findings, Pass};
+use crate::apply::{Action, ApplyError, decide, difference};
+use crate::cache::{Lookup, Read, Stored};
+use crate::controller::{Planned, Subject};
+use crate::hash::quick_hash;
+use crate::plan::Dependent;
+use crate::status::{MADE, Outcome, Status};
+use crate::{Condition, MANAGED_BY, State};
+
+/// What came of one dependent in one round.
+struct Settled {
+    condition: Condition,
+    observed: bool,
+    wrote: bool,
+    uid: Option<String>,
+    /// Whether it counts although it was not asked to: it could not be brought into being.
+    matters: bool,
+}
+
+impl Pass<'_> {
+    /// Goes through the dependents in order; true if something was written.
+    pub(super) async fn apply_all(
+        &self,
+        subject: &dyn Subject,
+        planned: &Planned,
+        findings: &mut Findings,
+    ) -> bool {
+        let previous = self.previous_status();
+        let mut conditions: Vec<Condition> = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut wrote = false;
+        for dependent in &planned.dependents {
+            findings.reads.insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
+            let settled = if !seen.insert((&dependent.kind, &dependent.name)) {
+                refused("DeclaredTwice", format!("{} {} is planned twice", dependent.kind, dependent.name))
+            } else if !self.controller.owns().contains(&dependent.kind) {
+                refused("Undeclared", format!("{} is not among the kinds that `owns` declares", dependent.kind))
+            } else {
+                let held = self.held(dependent, planned, &conditions);
+                self.settle(subject, dependent, held, &previous, findings).await
+            };
+            wrote |= settled.wrote;
+            conditions.push(settled.condition.clone());
+            let attributes = settled.uid.map(|uid| BTreeMap::from([(MADE.to_owned(), uid)]));
+            findings.outcomes.push(Outcome {
+                kind: dependent.kind.clone(),
+                name: dependent.name.clone(),
+                counts: dependent.counts || settled.matters || !settled.observed,
+                condition: settled.condition,
+                attributes: attributes.unwrap_or_default(),
+            });
+        }
+        wrote
+    }
+
+    /// Deletes what this primary owns, this operator made, and a complete plan does not have.
+    pub(super) async fn prune(&self, subject: &dyn Subject, planned: &Planned, findings: &mut Findings) {
+        let planned: BTreeSet<_> = planned.dependents.iter().map(|d| (&d.kind, &d.name)).collect();
+        let operator = &subject.owner().operator;
+        for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
+            let made_here = stored.labels.get(MANAGED_BY) == Some(operator)
+                || stored.share.as_ref().is_some_and(|share| share.manager == *operator);
+            if stored.deleting || !made_here || planned.contains(&(&kind, &stored.name)) {
+                continue;
+            }
+            tracing::info!(primary = %self.key.name, %kind, name = %stored.name, "pruning");
+            match self.requests.delete(&kind, &stored).await {
+                Ok(()) => self.cache().deleted(&kind, &stored),
+                Err(error) => {
+                    let message = format!("failed to delete {kind} {}: {error}", stored.name);
+                    findings.problems.push(Condition::failed(error.reason(), message));
+                    findings.retry = true;
+                }
+            }
+        }
+    }
+
+    /// What a dependent has to wait for, if anything.
+    fn held(&self, dependent: &Dependent, planned: &Planned, conditions: &[Condition]) -> Option<Condition> {
+        let not_ready = |index: &&usize| conditions.get(**index).is_some_and(|before| !before.is_ready());
+        let before = planned.dependents.get(*dependent.after.iter().find(not_ready)?)?;
+        let message = format!("waiting for {} {}", before.kind, before.name.name);
+        Some(Condition::pending("Held", message))
+    }
+
+    async fn settle(
+        &self,
+        subject: &dyn Subject,
+        dependent: &Dependent,
+        held: Option<Condition>,
+        previous: &Status,
+        findings: &mut Findings,
+    ) -> Settled {
+        let observed = match self.cache().named(self.key, &dependent.kind, &dependent.name) {
+            Lookup::Loading => {
+                self.note_loading(&dependent.kind, findings);
+                let message = format!("{} are being loaded", dependent.kind.plural());
+                return Settled { matters: true, ..refused_with(Condition::pending("Loading", message)) };
+            }
+            Lookup::Absent => None,
+            Lookup::Present(stored) => Some(stored),
+        };
+        let remembered = previous.dependent(&dependent.kind, &dependent.name.name);
+        let remembered = remembered.and_then(|entry| entry.attributes.get(MADE)).filter(|_| dependent.once);
+        let action = decide(dependent, observed.as_deref(), subject.owner(), remembered.is_some());
+        if let Some(held) = held
+            && !matches!(action, Action::Nothing | Action::Leave(_))
+        {
+            return Settled { observed: observed.is_some(), matters: true, ..refused_with(held) };
+        }
+        let written = match (&action, observed.as_deref()) {
+            (Action::Nothing, _) => {
+                self.memory.agreed(&dependent.kind, &dependent.name);
+                None
+            }
+            (Action::Leave(condition), _) => {
+                let uid = remembered.cloned();
+                return Settled { observed: observed.is_some(), uid, ..refused_with(condition.clone()) };
+            }
+            (Action::Create, _) => Some(self.create(dependent).await),
+            (Action::RepairOwner, Some(now)) => {
+                let owner = subject.owner();
+                Some(self.requests.repair_owner(dependent, now, owner).await.map_err(Condition::from))
+            }
+            (Action::Apply(path), Some(now)) => {
+                tracing::debug!(primary = %self.key.name, kind = %dependent.kind, name = %dependent.name, path);
+                self.contend(dependent, now).await
+            }
+            (Action::RepairOwner | Action::Apply(_), None) => None,
+        };
+        let wrote = written.is_some();
+        let observed = match written {
+            Some(Ok(object)) => Some(self.cache().wrote(self.key, &dependent.kind, object)),
+            Some(Err(condition)) => {
+                // A fight is over when somebody gives in, not after a pause.
+                findings.retry |= condition.reason != FIGHTING;
+                return Settled { observed: observed.is_some(), ..refused_with(condition) };
+            }
+            None => observed,
+        };
+        Settled {
+            condition: observed.as_ref().map_or_else(Condition::ready, |now| dependent.judge(now)),
+            observed: observed.is_some(),
+            wrote,
+            uid: observed.filter(|_| dependent.once).map(|now| now.uid.to_string()),
+            matters: false,
+        }
+    }
+
+    async fn create(&self, dependent: &Dependent) -> Result<kube::api::DynamicObject, Condition> {
+        match self.requests.create(dependent).await {
+            Err(conflict) if conflict.is_conflict() => {
+                // It is there, although the watch has not said so yet: judge it in the next round.
+                let found = self.requests.get(&dependent.kind, &dependent.name).await?;
+                found.ok_or_else(|| conflict.into())
+            }
+            other => other.map_err(Condition::from),
+        }
+    }
+
+    /// Applies with force, unless the same content has been written so often that somebody must be fighting, or
+    /// the server is known to keep it otherwise. `None` if nothing was sent.
+    async fn contend(
+        &self,
+        dependent: &Dependent,
+        observed: &Stored,
+    ) -> Option<Result<kube::api::DynamicObject, Condition>> {
+        let (kind, name) = (&dependent.kind, &dependent.name);
+        let mut writes = self.memory.writes(kind, name, quick_hash(&dependent.desired));
+        if writes.settled == Some(observed.content_hash()) {
+            return None;
+        }
+        if let Some(conflict) = &writes.conflict {
+            return Some(Err(Condition::failed(FIGHTING, conflict)));
+        }
+        let force = !writes.is_fight();
+        let answer = self.requests.apply(dependent, observed, force).await;
+        let answer = match answer {
+            Err(error) if !force && error.is_conflict() => {
+                // The server names the other manager and the fields.
+                let conflict = format!("{kind} {} is changed back again and again: {error}", name.name);
+                writes.conflict = Some(conflict.clone());
+                Err(Condition::failed(FIGHTING, conflict))
+            }
+            Err(error) => Err(error.into()),
+            Ok(object) => {
+                writes.add();
+                let stored = Stored::new(object.clone(), self.cache().shares());
+                let fields = stored.share.as_ref().map(|share| &share.fields);
+                let differs = fields.is_some_and(|share| {
+                    difference(&dependent.desired, &stored.value(), share).is_some()
+                });
+                writes.settled = differs.then(|| stored.content_hash());
+                Ok(object)
+            }
+        };
+        self.memory.keep_writes(kind, name, writes);
+        Some(answer)
+    }
+}
+
+/// The reason of a condition about a dependent that somebody else keeps changing.
+const FIGHTING: &str = "Conflict";
+
+impl From<ApplyError> for Condition {
+    fn from(error: ApplyError) -> Self {
+        // What the server could not be asked may yet be well.
+        let state = match &error {
+            ApplyError::Refused(_) => State::Failed,
+            ApplyError::Unreachable(_) | ApplyError::Silent => State::Pending,
+        };
+        Self { state, reason: error.reason(), message: error.to_string() }
+    }
+}
+
+fn refused(reason: &str, message: String) -> Settled {
+    refused_with(Condition::failed(reason, message))
+}
+
+fn refused_with(condition: Condition) -> Settled {
+    Settled { condition, observed: false, wrote: false, uid: None, matters: true }
+}

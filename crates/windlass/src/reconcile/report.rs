@@ -1,0 +1,89 @@
+//! The status of a primary, and Events about what is newly wrong.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Findings, Pass};
+use crate::controller::{Subject, overlay};
+use crate::hash::quick_hash;
+use crate::{Status, event};
+
+/// Progress that changes nothing in the gist is written no more often than this.
+const CALM: Duration = Duration::from_secs(2);
+
+impl Pass<'_> {
+    /// Writes the status if it differs. Gives the pause after which a change in detail has to be written, or an
+    /// error if the write failed.
+    pub(super) async fn report(
+        &self,
+        subject: Option<&dyn Subject>,
+        findings: &mut Findings,
+    ) -> Result<Option<Duration>, ()> {
+        let observed = self.stored.value();
+        let previous = self.previous_status();
+        let generation = observed.pointer("/metadata/generation").and_then(Value::as_i64);
+        let now = self.reconciler.context.now();
+        // The API keeps whole seconds.
+        let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let report = Status::compute(&previous, generation, &findings.outcomes, &findings.problems, now);
+        let current = observed.get("status").cloned().unwrap_or_else(|| Value::Object(Default::default()));
+        let mut status = current.clone();
+        overlay(&mut status, &report);
+        if let Some(subject) = subject {
+            match subject.status(Box::new(self.source()), &report) {
+                Ok((whole, reads)) => {
+                    findings.reads.extend(reads);
+                    self.cache().record(self.key, &self.stored.uid, &findings.reads);
+                    status = whole;
+                }
+                Err(poison) => tracing::warn!(primary = %self.key.name, %poison, "own status not known"),
+            }
+        }
+        if status == current {
+            return Ok(None);
+        }
+        let waited = self.memory.since_status().unwrap_or(CALM);
+        if !report.is_urgent_after(&previous) && waited < CALM {
+            return Ok(Some(CALM - waited));
+        }
+        self.cache().writing_status(self.key, quick_hash(&status));
+        let kind = self.controller.kind();
+        match self.requests.status(kind, &self.stored, &status).await {
+            Ok(object) => {
+                self.memory.status_written();
+                self.cache().wrote_status(self.key, kind, object);
+            }
+            // It is gone, or another has its name: its own event is on the way.
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => {
+                tracing::warn!(primary = %self.key.name, %error, "failed to write the status");
+                return Err(());
+            }
+        }
+        if let Some((reason, message)) = report.news_since(&previous) {
+            let event = event::warning(&self.reconciler.context, self.controller, &observed, &reason, &message);
+            if let Err(error) = self.requests.post(&event::kind(), &event).await {
+                tracing::warn!(primary = %self.key.name, %error, "failed to post an event");
+            }
+        }
+        if own_fields(&status) != own_fields(&current) {
+            // The plan may read its own status.
+            self.reconciler.queue.add(self.key.clone());
+        }
+        Ok(None)
+    }
+
+    /// The framework's part of the status as it is now.
+    pub(super) fn previous_status(&self) -> Status {
+        let observed = self.stored.value();
+        let status = observed.get("status").cloned().unwrap_or_default();
+        serde_json::from_value(status).unwrap_or_default()
+    }
+}
+
+fn own_fields(status: &Value) -> Value {
+    let mut own = status.clone();
+    overlay(&mut own, &Status::default());
+    own
+}

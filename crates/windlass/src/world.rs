@@ -1,0 +1,233 @@
+//! All that a plan may look at, and the record of what it looked at.
+//!
+//! A read never waits: what is not loaded halts the plan, the runtime loads it and plans again. Nothing here does
+//! I/O; where the objects come from is behind [`Source`].
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::{Expression, Selector};
+
+use crate::cache::{Lookup, Read, Reads, Stored};
+use crate::{Condition, Handle, Kind, Object, ObjectName};
+
+/// What a plan may look at. Every read is recorded; a change of what was read plans again.
+pub struct World {
+    source: Box<dyn Source>,
+    namespace: String,
+    reads: RefCell<Reads>,
+}
+
+impl World {
+    pub(crate) fn new(source: Box<dyn Source>, namespace: impl Into<String>) -> Self {
+        Self { source, namespace: namespace.into(), reads: RefCell::default() }
+    }
+
+    /// The object of this name in the primary's namespace, if there is one.
+    ///
+    /// # Errors
+    /// Halts while the kind is not loaded.
+    pub fn get<K: Object>(&self, name: &str) -> Result<Option<K>, Halt> {
+        self.get_in(&self.namespace, name)
+    }
+
+    /// The object of this name in another namespace, if there is one.
+    ///
+    /// # Errors
+    /// Halts while the kind is not loaded.
+    pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<K>, Halt> {
+        let kind = Kind::of::<K>();
+        let namespace = if kind.namespaced() { namespace } else { "" };
+        self.read(&kind, ObjectName::new(namespace, name))?.map(|stored| decode(&kind, &stored)).transpose()
+    }
+
+    /// The object of this name in the primary's namespace, which the plan cannot do without.
+    ///
+    /// # Errors
+    /// Halts while it is not there.
+    pub fn need<K: Object>(&self, name: &str) -> Result<K, Halt> {
+        self.get(name)?.ok_or_else(|| Halt::absent(&Kind::of::<K>(), name))
+    }
+
+    /// A dependent of this plan as it is now.
+    ///
+    /// # Errors
+    /// Halts while it is not there.
+    pub fn observed<K: Object>(&self, handle: &Handle<K>) -> Result<K, Halt> {
+        let (kind, name) = (Kind::of::<K>(), handle.name());
+        match self.read(&kind, name.clone())? {
+            Some(stored) => decode(&kind, &stored),
+            None => Err(Halt::absent(&kind, &name.name)),
+        }
+    }
+
+    /// All objects that match, ordered by namespace and name.
+    ///
+    /// # Errors
+    /// Halts while the kind, or the namespaces that the query selects by label, are not loaded.
+    pub fn select<K: Object>(&self, query: &Query) -> Result<Vec<K>, Halt> {
+        let kind = Kind::of::<K>();
+        let namespaces = match &query.namespaces {
+            _ if !kind.namespaced() => vec![None],
+            Namespaces::Own => vec![Some(self.namespace.clone())],
+            Namespaces::All => vec![None],
+            Namespaces::Named(names) => names.iter().cloned().map(Some).collect(),
+            Namespaces::Labelled(labels) => {
+                let query = Query { labels: labels.clone(), namespaces: Namespaces::All };
+                let found = self.select::<Namespace>(&query)?;
+                found.into_iter().map(|namespace| namespace.metadata.name).collect()
+            }
+        };
+        let mut found = Vec::new();
+        for namespace in namespaces {
+            let read = Read::selected(kind.clone(), namespace, query.labels.clone());
+            let matching = self.source.selected(&read);
+            self.reads.borrow_mut().insert(read);
+            let matching = matching.ok_or_else(|| Halt::loading(&kind))?;
+            for stored in matching {
+                found.push(decode(&kind, &stored)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The time now. It does not plan again as time passes: [`Primary::look_again`](crate::Primary::look_again)
+    /// does.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.source.now()
+    }
+
+    /// `length` random letters and digits: unpredictable, and the same each time the same primary asks for the
+    /// same `key`. Use it for what is made [once](Handle::once); a restart draws anew.
+    #[must_use]
+    pub fn random(&self, key: &str, length: usize) -> String {
+        self.source.random(key, length)
+    }
+
+    pub(crate) fn into_reads(self) -> Reads {
+        self.reads.into_inner()
+    }
+
+    fn read(&self, kind: &Kind, name: ObjectName) -> Result<Option<Arc<Stored>>, Halt> {
+        let lookup = self.source.named(kind, &name);
+        self.reads.borrow_mut().insert(Read::named(kind.clone(), name));
+        match lookup {
+            Lookup::Loading => Err(Halt::loading(kind)),
+            Lookup::Absent => Ok(None),
+            Lookup::Present(stored) => Ok(Some(stored)),
+        }
+    }
+}
+
+/// Where the objects come from: the cache of a runtime, or a list in a test.
+pub(crate) trait Source {
+    /// One object by its name.
+    fn named(&self, kind: &Kind, name: &ObjectName) -> Lookup;
+    /// All objects that a read selects, in order; `None` while they are not loaded.
+    fn selected(&self, read: &Read) -> Option<Vec<Arc<Stored>>>;
+    /// The time now.
+    fn now(&self) -> Timestamp;
+    /// The random text of this key.
+    fn random(&self, key: &str, length: usize) -> String;
+}
+
+fn decode<K: Object>(kind: &Kind, stored: &Stored) -> Result<K, Halt> {
+    stored.decode().map_err(|error| {
+        Halt::failed("Undecodable", format!("failed to decode {kind} {}: {error}", stored.name))
+    })
+}
+
+/// Which objects to select: by labels, in the primary's own namespace unless said otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    labels: Selector,
+    namespaces: Namespaces,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Namespaces {
+    #[default]
+    Own,
+    All,
+    Named(Vec<String>),
+    Labelled(Selector),
+}
+
+impl Query {
+    /// Objects that carry all of these labels.
+    pub fn labels<N: Into<String>, V: Into<String>>(labels: impl IntoIterator<Item = (N, V)>) -> Self {
+        let equal = |(name, value): (N, V)| Expression::Equal(name.into(), value.into());
+        Self::matching(labels.into_iter().map(equal).collect())
+    }
+
+    /// Objects that a selector matches. A `LabelSelector` of the API converts into one.
+    #[must_use]
+    pub fn matching(labels: Selector) -> Self {
+        Self { labels, namespaces: Namespaces::Own }
+    }
+
+    /// In every namespace.
+    #[must_use]
+    pub fn everywhere(self) -> Self {
+        Self { namespaces: Namespaces::All, ..self }
+    }
+
+    /// In these namespaces.
+    #[must_use]
+    pub fn in_namespaces(self, names: impl IntoIterator<Item = String>) -> Self {
+        Self { namespaces: Namespaces::Named(names.into_iter().collect()), ..self }
+    }
+
+    /// In the namespaces whose labels a selector matches.
+    #[must_use]
+    pub fn in_namespaces_matching(self, labels: Selector) -> Self {
+        Self { namespaces: Namespaces::Labelled(labels), ..self }
+    }
+}
+
+/// Why a plan could not be finished.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Halt(pub(crate) Condition, pub(crate) HaltKind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HaltKind {
+    Loading(Kind),
+    Said,
+}
+
+impl Halt {
+    /// Something is not there yet; its appearance plans again, if it was read.
+    pub fn waiting(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(Condition::pending(reason, message), HaltKind::Said)
+    }
+
+    /// Something is wrong, and a person has to change it.
+    pub fn failed(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(Condition::failed(reason, message), HaltKind::Said)
+    }
+
+    fn absent(kind: &Kind, name: &str) -> Self {
+        Self::waiting("Absent", format!("{kind} {name} is not there"))
+    }
+
+    fn loading(kind: &Kind) -> Self {
+        let condition = Condition::pending("Loading", format!("{} are being loaded", kind.plural()));
+        Self(condition, HaltKind::Loading(kind.clone()))
+    }
+
+    /// What it comes to for the primary.
+    #[must_use]
+    pub fn condition(&self) -> &Condition {
+        &self.0
+    }
+
+    /// Whether something is not loaded yet, which the runtime sees to by itself.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        matches!(self.1, HaltKind::Loading(_))
+    }
+}
