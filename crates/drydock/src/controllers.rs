@@ -16,6 +16,7 @@ use windlass_machinery::Context;
 
 use crate::node::NodeOptions;
 
+mod daemonset;
 mod deployment;
 pub(crate) mod discovery;
 mod endpoint_slices;
@@ -30,6 +31,7 @@ pub(crate) mod ownership;
 pub(crate) mod pods;
 pub(crate) mod queue;
 mod replicaset;
+mod resource_quota;
 mod root_ca;
 pub(crate) mod selection;
 mod serviceaccount;
@@ -142,6 +144,8 @@ fn start(setup: &mut Setup<'_>, options: &Options) {
         "persistentvolume-binder-controller" => volumes::start(setup),
         "persistentvolumeclaim-protection-controller" => volumes::start_claim_protection(setup),
         "persistentvolume-protection-controller" => volumes::start_volume_protection(setup),
+        "resourcequota-controller" => resource_quota::start(setup),
+        "daemonset-controller" => daemonset::start(setup),
         "statefulset-controller" => statefulset::start(setup),
         selection::SCHEDULER => crate::node::scheduler::start(setup, &options.node),
         selection::NODE => crate::node::start(setup, &options.node),

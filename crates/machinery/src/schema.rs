@@ -288,7 +288,7 @@ impl Schemas {
             let structure = *self.names.get(name)?;
             (Shape::Struct(structure), field_atomic || atomic[structure.0 as usize])
         } else if expression == "any" {
-            (Shape::Any, false)
+            (Shape::Any, true)
         } else {
             let (kind, go) = match expression.split_once('#') {
                 Some((kind, go)) => (kind, Some(go.into())),

@@ -81,6 +81,19 @@ impl Cache {
         self.store(&mut self.lock(), kind);
     }
 
+    /// Whether these kinds are loaded, as far as they can be. If not, `reader` is queued when the next one is.
+    pub(crate) fn is_loaded(&self, reader: &PrimaryKey, kinds: &[Kind]) -> bool {
+        let mut inner = self.lock();
+        for kind in kinds {
+            let store = self.store(&mut inner, kind);
+            if !store.loaded && store.error.is_none() {
+                store.waiting.insert(reader.clone());
+                return false;
+            }
+        }
+        true
+    }
+
     /// The object of this name, recorded as read by `reader`.
     pub(crate) fn named(&self, reader: &PrimaryKey, kind: &Kind, name: &ObjectName) -> Lookup {
         let mut inner = self.lock();

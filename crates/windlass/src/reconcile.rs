@@ -51,8 +51,8 @@ impl Reconciler {
     pub(crate) async fn work(self: Arc<Self>) {
         loop {
             let key = self.queue.next().await;
-            self.pass(&key).await;
-            self.queue.done(&key);
+            let working = Working { queue: &self.queue, key };
+            self.pass(&working.key).await;
         }
     }
 
@@ -92,6 +92,18 @@ impl Reconciler {
     }
 }
 
+/// A key that a worker has, given back also if the worker is stopped or panics.
+struct Working<'a> {
+    queue: &'a Queue<PrimaryKey>,
+    key: PrimaryKey,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.queue.done(&self.key);
+    }
+}
+
 /// What is to happen after a pass, if nothing changes.
 enum Next {
     Settled,
@@ -121,6 +133,9 @@ impl Pass<'_> {
                 return self.quarantine("InvalidSpec", fields.join("; ")).await;
             }
             Err(poison) => return self.quarantine("Panicked", poison.to_string()).await,
+        }
+        if !self.cache().is_loaded(self.key, self.controller.owns()) {
+            return Next::Settled;
         }
         let mut findings = self.plan_and_apply(subject.as_ref()).await;
         self.cache().record(self.key, &self.stored.uid, &findings.reads);

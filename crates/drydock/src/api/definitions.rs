@@ -170,7 +170,6 @@ struct Touch<F>(F);
 impl<F: Fn(&mut Value) + Send + Sync> Change for Touch<F> {
     fn apply(&self, _: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
         let mut new = old.cloned().unwrap_or_default();
-        metadata_mut(&mut new).remove("resourceVersion");
         (self.0)(&mut new);
         Ok(new)
     }
@@ -201,11 +200,12 @@ pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Val
             if let Err(failure) = Box::pin(write.update(&name, &accept)).await {
                 tracing::warn!(%name, message = %failure.message, "failed to accept a definition's names");
             }
-            let hold = Touch(|definition: &mut Value| {
-                metadata_mut(definition).insert("finalizers".into(), json!([FINALIZER]));
-            });
             let mut write = own_write(server, resource, &user, None);
-            if let Err(failure) = Box::pin(write.update(&name, &hold)).await {
+            let hold = |_: &Write<'_>, definition: &mut Value| {
+                metadata_mut(definition).insert("finalizers".into(), json!([FINALIZER]));
+                Ok(())
+            };
+            if let Err(failure) = Box::pin(write.touch(&name, hold)).await {
                 tracing::warn!(%name, message = %failure.message, "failed to hold a definition");
             }
         }
@@ -258,15 +258,16 @@ async fn remove_instances(server: &Server, definitions: &Arc<Resource>, definiti
 }
 
 async fn release(server: &Server, definitions: &Arc<Resource>, user: &User, name: &str) {
-    let release = Touch(|definition: &mut Value| {
+    let release = |_: &Write<'_>, definition: &mut Value| {
         if let Some(finalizers) =
             metadata_mut(definition).get_mut("finalizers").and_then(Value::as_array_mut)
         {
             finalizers.retain(|finalizer| finalizer != FINALIZER);
         }
-    });
+        Ok(())
+    };
     let mut write = own_write(server, definitions, user, None);
-    if let Err(failure) = Box::pin(write.update(name, &release)).await
+    if let Err(failure) = Box::pin(write.touch(name, release)).await
         && failure.reason != "NotFound"
     {
         tracing::warn!(%name, message = %failure.message, "failed to release a definition");

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
@@ -251,8 +253,15 @@ struct Continue {
 impl Continue {
     fn parse(token: &str) -> Outcome<Self> {
         let invalid = |why: String| Failure::bad_request(format!("invalid continue token: {why}"));
-        let bytes = URL_SAFE_NO_PAD
-            .decode(token.trim_end_matches('='))
+        // Go does not mind what the last bits of a token are.
+        const LENIENT: GeneralPurpose = GeneralPurpose::new(
+            &alphabet::URL_SAFE,
+            GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(
+                DecodePaddingMode::Indifferent,
+            ),
+        );
+        let bytes = LENIENT
+            .decode(token)
             .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
         let (value, _) = decode::text(&bytes, None)
             .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;

@@ -286,7 +286,9 @@ impl Server {
         };
         let answer = match &path.subresource {
             Some(sub) => self.subresource(call, path, resource, sub, verb, &mut write).await,
-            None if verb.is_empty() || !resource.allows(verb) => Err(Failure::method_not_allowed()),
+            None if verb.is_empty() || !resource.allows(verb) || lacks_name(verb, path) => {
+                Err(Failure::method_not_allowed())
+            }
             None => self.object(call, path, resource, verb, &mut write).await,
         };
         warnings.append(&mut write.warnings);
@@ -487,6 +489,15 @@ enum Unanswered {
 impl From<Failure> for Unanswered {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+/// Whether a verb that is for one object comes without its name, or a create with one.
+fn lacks_name(verb: &str, path: &ResourcePath) -> bool {
+    match verb {
+        "update" | "patch" => path.name.is_none(),
+        "create" => path.name.is_some(),
+        _ => false,
     }
 }
 

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::selector::Labels;
-use windlass_machinery::{decode, patch};
+use windlass_machinery::{decode, managed, patch};
 
 use super::options::DeleteOptions;
 use super::registry::{Resource, ScalePaths};
@@ -15,6 +15,8 @@ use super::status::{Failure, Outcome};
 use super::table::jsonpath;
 use super::write::patch::PatchKind;
 use super::write::{Change, Write, decoded, metadata_mut, metadata_of, name_of};
+
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// The answer of a subresource: a status code and an object.
 pub type Answer = (http::StatusCode, Value);
@@ -67,24 +69,29 @@ struct Rescale {
     body: Bytes,
 }
 
+impl Rescale {
+    /// The Scale that the client wants, without managed fields.
+    fn wanted(&self, resource: &Resource, old: &Value) -> Outcome<Value> {
+        let bad = |error: decode::DecodeError| Failure::bad_request(format!("error decoding patch: {error}"));
+        let (body, _) = decode::text(&self.body, None).map_err(bad)?;
+        match self.kind {
+            None => Ok(body),
+            Some(PatchKind::Json) => patch::json(&scale_of(resource, old), &body).map_err(|_| Failure::rejected()),
+            Some(_) => {
+                let mut scale = scale_of(resource, old);
+                patch::merge(&mut scale, body);
+                Ok(scale)
+            }
+        }
+    }
+}
+
 impl Change for Rescale {
     fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
         let resource = Arc::clone(write.resource);
-        let Some(old) = old else { return Err(Failure::internal("a scale is never created")) };
-        let scale = scale_of(&resource, old);
-        let bad = |error: decode::DecodeError| Failure::bad_request(format!("error decoding patch: {error}"));
-        let (body, _) = decode::text(&self.body, None).map_err(bad)?;
-        let wanted = match self.kind {
-            None => body,
-            Some(PatchKind::Json) => patch::json(&scale, &body).map_err(|_| Failure::rejected())?,
-            Some(_) => {
-                let mut scale = scale;
-                patch::merge(&mut scale, body);
-                scale
-            }
-        };
-        let name = name_of(old);
-        let given = name_of(&wanted);
+        let Some(old) = old else { return Err(Failure::not_found(&resource, "")) };
+        let wanted = self.wanted(&resource, old)?;
+        let (name, given) = (name_of(old), name_of(&wanted));
         if !given.is_empty() && given != name {
             return Err(Failure::bad_request(format!(
                 "the name of the object ({given}) does not match the name on the URL ({name})"
@@ -95,20 +102,64 @@ impl Change for Rescale {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Failure::invalid("autoscaling", "Scale", name, &[error]));
         }
+        let paths = paths(&resource);
         let mut new = old.clone();
-        jsonpath::set(&mut new, &paths(&resource).spec, replicas.into());
-        let version = metadata_of(&wanted).get("resourceVersion").cloned();
-        let version = if self.kind.is_some() { None } else { version };
-        super::write::replace(metadata_mut(&mut new), "resourceVersion", version);
-        if write.resource.custom.is_some() && metadata_of(&new).get("resourceVersion").is_none() {
-            let current = metadata_of(old).get("resourceVersion").cloned();
-            super::write::replace(metadata_mut(&mut new), "resourceVersion", current);
+        jsonpath::set(&mut new, &paths.spec, replicas.into());
+        let fields = self.fields(write, &resource, old, replicas)?;
+        super::write::replace(metadata_mut(&mut new), "managedFields", fields);
+        // Only a whole Scale says which revision it is about.
+        let version = metadata_of(&wanted).get("resourceVersion").filter(|_| self.kind.is_none());
+        if let Some(version) = version {
+            metadata_mut(&mut new).insert("resourceVersion".into(), version.clone());
         }
         Ok(new)
     }
 
+    fn owns(&self) -> bool {
+        true
+    }
+
     fn repeats(&self) -> bool {
         true
+    }
+}
+
+impl Rescale {
+    /// The object's managed fields once its Scale has been written.
+    fn fields(
+        &self,
+        write: &Write<'_>,
+        resource: &Resource,
+        old: &Value,
+        replicas: i64,
+    ) -> Outcome<Option<Value>> {
+        let failed = |error: managed::ManagedFieldsError| Failure::internal(error.to_string());
+        let paths = paths(resource);
+        let path: Vec<&str> = paths.spec.split('.').filter(|part| !part.is_empty()).collect();
+        let none = json!([]);
+        let parent = metadata_of(old).get("managedFields").unwrap_or(&none);
+        let mut live = scale_of(resource, old);
+        super::write::replace(
+            metadata_mut(&mut live),
+            "managedFields",
+            managed::scale_view(parent, &path).map_err(failed)?,
+        );
+        let mut new = live.clone();
+        new["spec"]["replicas"] = replicas.into();
+        let Some(ty) = write.server.built_in.definition(SCALE) else {
+            return Ok(Some(parent.clone()));
+        };
+        let now = write.server.context.now_text();
+        managed::update(
+            Some(&live),
+            &mut new,
+            ty,
+            &write.manager("autoscaling/v1"),
+            write.reset_fields(),
+            &now,
+        );
+        let scale = metadata_of(&new).get("managedFields").unwrap_or(&none);
+        managed::scale_to_parent(parent, scale, &path, &resource.api_version()).map_err(failed)
     }
 }
 
@@ -140,58 +191,6 @@ pub async fn scale(
     Ok((http::StatusCode::OK, scale_of(write.resource, &object)))
 }
 
-/// Binds a pod to a node.
-struct Bind {
-    node: String,
-    annotations: Value,
-    now: String,
-}
-
-impl Change for Bind {
-    fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
-        let Some(old) = old else { return Err(Failure::internal("a binding creates no pod")) };
-        let name = name_of(old);
-        let conflict = |why: String| {
-            let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
-            let mut failure = Failure::conflict(write.resource, name, &why);
-            failure.message = message;
-            failure.with_details(json!({"name": name, "kind": "pods/binding"}))
-        };
-        if metadata_of(old).contains_key("deletionTimestamp") {
-            return Err(conflict(format!("pod {name} is being deleted, cannot be assigned to a host")));
-        }
-        match old["spec"]["nodeName"].as_str() {
-            Some(node) if !node.is_empty() => {
-                return Err(conflict(format!("pod {name} is already assigned to node {node:?}")));
-            }
-            _ => {}
-        }
-        let mut new = old.clone();
-        metadata_mut(&mut new).remove("resourceVersion");
-        new["spec"]["nodeName"] = self.node.clone().into();
-        if let Some(annotations) = self.annotations.as_object() {
-            for (key, value) in annotations {
-                new["metadata"]["annotations"][key] = value.clone();
-            }
-        }
-        let scheduled = json!({
-            "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": self.now,
-        });
-        match new["status"]["conditions"].as_array_mut() {
-            Some(list) => match list.iter_mut().find(|condition| condition["type"] == "PodScheduled") {
-                Some(known) => *known = scheduled,
-                None => list.push(scheduled),
-            },
-            None => new["status"]["conditions"] = json!([scheduled]),
-        }
-        Ok(new)
-    }
-
-    fn repeats(&self) -> bool {
-        true
-    }
-}
-
 /// Binds a pod to the node that the body names.
 ///
 /// # Errors
@@ -202,13 +201,39 @@ pub async fn bind(write: &mut Write<'_>, name: &str, binding: &Value) -> Outcome
         let error = FieldError::required("target.name", "");
         return Err(Failure::invalid("", "Binding", name, &[error]));
     }
-    let change = Bind {
-        node: node.to_owned(),
-        annotations: binding["metadata"]["annotations"].clone(),
-        now: write.server.context.now_text(),
-    };
-    write.update(name, &change).await?;
+    write
+        .touch(name, |write, pod| {
+            let conflict = |why: String| {
+                let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+                let failure = Failure::conflict(write.resource, name, &why);
+                Failure { message, ..failure }.with_details(json!({"name": name, "kind": "pods/binding"}))
+            };
+            if metadata_of(pod).contains_key("deletionTimestamp") {
+                return Err(conflict(format!("pod {name} is being deleted, cannot be assigned to a host")));
+            }
+            if let Some(bound) = pod["spec"].get("nodeName").and_then(Value::as_str).filter(|node| !node.is_empty()) {
+                return Err(conflict(format!("pod {name} is already assigned to node {bound:?}")));
+            }
+            pod["spec"]["nodeName"] = node.into();
+            for (key, value) in binding["metadata"]["annotations"].as_object().into_iter().flatten() {
+                pod["metadata"]["annotations"][key] = value.clone();
+            }
+            let now = write.server.context.now_text();
+            set_condition(pod, json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
+            Ok(())
+        })
+        .await?;
     Ok((http::StatusCode::CREATED, success(201)))
+}
+
+fn set_condition(pod: &mut Value, condition: Value) {
+    match pod["status"]["conditions"].as_array_mut() {
+        Some(list) => match list.iter_mut().find(|known| known["type"] == condition["type"]) {
+            Some(known) => *known = condition,
+            None => list.push(condition),
+        },
+        None => pod["status"]["conditions"] = json!([condition]),
+    }
 }
 
 /// Evicts a pod.
@@ -219,6 +244,20 @@ pub async fn evict(write: &mut Write<'_>, name: &str, eviction: &Value, query: &
     let options = eviction.get("deleteOptions").filter(|options| options.is_object());
     let mut options = DeleteOptions::parse(options, query)?;
     options.dry_run |= write.options.dry_run;
+    write
+        .touch(name, |write, pod| {
+            let now = write.server.context.now_text();
+            set_condition(
+                pod,
+                json!({
+                    "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+                    "lastTransitionTime": now, "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting",
+                }),
+            );
+            Ok(())
+        })
+        .await?;
     write.delete(name, &options).await?;
     Ok((http::StatusCode::CREATED, success(201)))
 }

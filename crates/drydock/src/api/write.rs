@@ -199,7 +199,7 @@ impl<'a> Write<'a> {
         admission::validate(&mut admission, &new).await?;
         self.warnings.append(&mut admission.warnings);
         drop(admission);
-        if new == old {
+        if is_same(&new, &old) {
             return Ok(Written { body: current.body.clone(), created: false });
         }
         let gone = is_finished(&new);
@@ -221,6 +221,44 @@ impl<'a> Write<'a> {
             .map_err(Retry::from)?;
         self.server.after_write(self.resource, Some(&old), Some(&new)).await;
         Ok(Written { body: stored.body.clone(), created: false })
+    }
+
+    /// Changes an object as it is stored, past defaults, ownership and validation: what the server itself does
+    /// to objects within a request of another kind.
+    ///
+    /// # Errors
+    /// When it is not there, or `change` refuses.
+    pub async fn touch(
+        &mut self,
+        name: &str,
+        change: impl Fn(&Self, &mut Value) -> Outcome<()>,
+    ) -> Outcome<Value> {
+        let key = self.key(name);
+        loop {
+            let current = self.server.store.get(self.resource.table, &key);
+            let current = current.ok_or_else(|| Failure::not_found(self.resource, name))?;
+            let old = decoded(&current)?;
+            let mut new = old.clone();
+            change(self, &mut new)?;
+            if new == old || self.options.dry_run {
+                return Ok(new);
+            }
+            let table = self.resource.table;
+            let expect = Expect::At(current.revision);
+            if is_finished(&new) {
+                let removed = self
+                    .server
+                    .store
+                    .remove(table, &key, current.revision, |revision| committed(&mut new, revision));
+                if removed.is_ok() {
+                    self.server.after_write(self.resource, Some(&old), None).await;
+                    return Ok(new);
+                }
+            } else if self.server.store.write(table, &key, expect, |revision| committed(&mut new, revision)).is_ok() {
+                self.server.after_write(self.resource, Some(&old), Some(&new)).await;
+                return Ok(new);
+            }
+        }
     }
 
     /// The key of an object of the request's namespace.
@@ -297,12 +335,9 @@ impl<'a> Write<'a> {
 
     fn own(&self, live: Option<&Value>, new: &mut Value) {
         let reset = self.reset_fields();
-        // What Go writes even for an empty object is nobody's.
-        let mut empty = Value::Object(Map::new());
-        self.normalise(&mut empty);
         let version = self.resource.api_version();
         let who = self.manager(&version);
-        managed::update(Some(live.unwrap_or(&empty)), new, self.resource.ty(), &who, reset, &self.server.context.now_text());
+        managed::update(live, new, self.resource.ty(), &who, reset, &self.server.context.now_text());
     }
 
     /// Who owns the fields that this write sets.
@@ -372,6 +407,23 @@ impl Change for Replace {
     fn repeats(&self) -> bool {
         metadata_of(&self.0).get("resourceVersion").is_none_or(|version| version == "")
     }
+}
+
+/// Whether a write changes nothing but the times of field ownership.
+fn is_same(new: &Value, old: &Value) -> bool {
+    if new == old {
+        return true;
+    }
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("time");
+            }
+        }
+        object
+    };
+    new["spec"] == old["spec"] && new["status"] == old["status"] && timeless(new) == timeless(old)
 }
 
 /// Whether nothing holds a deleted object any more.

@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::endpoints::{
-    Backends, HEADLESS, enqueue_services, hostname, ip_of, is_headless, service_ports, target_port, target_ref,
+    Backends, HEADLESS, Triggers, enqueue_services, hostname, ip_of, is_headless, service_ports, target_port, target_ref,
 };
 use super::informer::{Informer, ObjectKey};
 use super::informers::Handle;
@@ -20,7 +20,12 @@ const SERVICE: &str = "kubernetes.io/service-name";
 const LARGEST: usize = 100;
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
-    let controller = Controller { slices: setup.handle(), services: setup.informers.of(), pods: setup.informers.of() };
+    let controller = Controller {
+        slices: setup.handle(),
+        services: setup.informers.of(),
+        pods: setup.informers.of(),
+        triggers: Triggers::default(),
+    };
     let queue = queue_of(&controller.services);
     controller.pods.on_change(enqueue_services(controller.services.clone(), queue.clone()));
     let owners = controller.services.clone();
@@ -32,12 +37,16 @@ struct Controller {
     slices: Handle<EndpointSlice>,
     services: Arc<Informer<Service>>,
     pods: Arc<Informer<Pod>>,
+    triggers: Triggers,
 }
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
         // The slices of a deleted Service go with it.
-        let Some(service) = self.services.get(key) else { return Ok(()) };
+        let Some(service) = self.services.get(key) else {
+            self.triggers.forget(key);
+            return Ok(());
+        };
         if service.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
@@ -46,17 +55,18 @@ impl Reconciler for Controller {
         let mut have = self.slices.controlled_by(uid);
         have.retain(|slice| label(slice, MANAGED_BY) == Some(MANAGER));
         let mut have = have.into_iter();
-        for wanted in wanted(&service, &backends) {
+        for mut wanted in wanted(&service, &backends) {
             match have.next() {
                 Some(had) if same(&had, &wanted) => {}
                 Some(had) => {
                     let mut changed = (*had).clone();
                     (changed.endpoints, changed.ports) = (wanted.endpoints, wanted.ports);
                     changed.metadata.labels = wanted.metadata.labels;
-                    changed.metadata.annotations.get_or_insert_default().extend(backends.trigger(&service));
+                    self.triggers.annotate(&service, &backends, &mut changed.metadata);
                     self.slices.update(&changed).await?;
                 }
                 None => {
+                    self.triggers.annotate(&service, &backends, &mut wanted.metadata);
                     self.slices.create(&wanted).await?;
                 }
             }
@@ -99,13 +109,13 @@ fn wanted(service: &Service, backends: &Backends) -> Vec<EndpointSlice> {
             chunks.push(Vec::new());
         }
         for endpoints in chunks {
-            slices.push(slice(service, backends, &ports, endpoints));
+            slices.push(slice(service, &ports, endpoints));
         }
     }
     slices
 }
 
-fn slice(service: &Service, backends: &Backends, ports: &[EndpointPort], endpoints: Vec<Endpoint>) -> EndpointSlice {
+fn slice(service: &Service, ports: &[EndpointPort], endpoints: Vec<Endpoint>) -> EndpointSlice {
     let name = service.metadata.name.clone().unwrap_or_default();
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     if is_headless(service) {
@@ -118,7 +128,6 @@ fn slice(service: &Service, backends: &Backends, ports: &[EndpointPort], endpoin
             generate_name: Some(format!("{name}-")),
             namespace: service.metadata.namespace.clone(),
             labels: Some(labels),
-            annotations: Some(backends.trigger(service).into_iter().collect()),
             owner_references: Some(vec![controller_ref(service)]),
             ..ObjectMeta::default()
         },

@@ -1,7 +1,7 @@
 //! `endpoints-controller` and what it shares with [`super::endpoint_slices`]: which pods stand behind a Service.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -15,13 +15,17 @@ use super::informers::Handle;
 use super::queue::Queue;
 use super::{Error, Reconciler, Setup, pods, queue_of};
 
-pub(super) const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
-    let controller =
-        Controller { endpoints: setup.handle(), services: setup.informers.of(), pods: setup.informers.of() };
+    let controller = Controller {
+        endpoints: setup.handle(),
+        services: setup.informers.of(),
+        pods: setup.informers.of(),
+        triggers: Triggers::default(),
+    };
     let queue = queue_of(&controller.services);
     controller.pods.on_change(enqueue_services(controller.services.clone(), queue.clone()));
     setup.work(&queue, controller);
@@ -31,12 +35,14 @@ struct Controller {
     endpoints: Handle<Endpoints>,
     services: Arc<Informer<Service>>,
     pods: Arc<Informer<Pod>>,
+    triggers: Triggers,
 }
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
         let found = self.endpoints.get(key);
         let Some(service) = self.services.get(key) else {
+            self.triggers.forget(key);
             return match found {
                 Some(endpoints) => self.endpoints.delete(&endpoints).await,
                 None => Ok(()),
@@ -56,20 +62,20 @@ impl Reconciler for Controller {
                 }
                 let mut changed = (*had).clone();
                 (changed.subsets, changed.metadata.labels) = (Some(subsets), Some(labels));
-                changed.metadata.annotations.get_or_insert_default().extend(backends.trigger(&service));
+                self.triggers.annotate(&service, &backends, &mut changed.metadata);
                 self.endpoints.update(&changed).await
             }
             None => {
-                let endpoints = Endpoints {
+                let mut endpoints = Endpoints {
                     metadata: ObjectMeta {
                         name: Some(key.name.clone()),
                         namespace: Some(key.namespace.clone()),
                         labels: Some(labels),
-                        annotations: Some(backends.trigger(&service).into_iter().collect()),
                         ..ObjectMeta::default()
                     },
                     subsets: Some(subsets).filter(|subsets| !subsets.is_empty()),
                 };
+                self.triggers.annotate(&service, &backends, &mut endpoints.metadata);
                 self.endpoints.create(&endpoints).await
             }
         };
@@ -139,14 +145,41 @@ impl Backends {
         Some(Self { pods, publish_not_ready: spec.publish_not_ready_addresses == Some(true) })
     }
 
-    /// The annotation that says what change led to this: the Service's making or a pod's readiness.
-    pub(super) fn trigger(&self, service: &Service) -> Option<(String, String)> {
+    /// When the last of what can lead to a change happened: the Service's making, a pod's readiness.
+    fn latest(&self, service: &Service) -> Option<Timestamp> {
         let made = service.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let turned = self.pods.iter().filter_map(|pod| {
             pods::condition(pod, "Ready").and_then(|ready| ready.last_transition_time.as_ref()).map(|time| time.0)
         });
-        let latest: Timestamp = made.into_iter().chain(turned).max()?;
-        Some((TRIGGER_TIME.to_owned(), windlass_machinery::context::seconds_text(latest)))
+        made.into_iter().chain(turned).max()
+    }
+}
+
+/// Remembers what led to the last change of each Service's endpoints.
+#[derive(Default)]
+pub(super) struct Triggers(Mutex<BTreeMap<ObjectKey, Timestamp>>);
+
+impl Triggers {
+    /// Writes the annotation that says what led to this change, or takes it off where nothing new did.
+    pub(super) fn annotate(&self, service: &Service, backends: &Backends, meta: &mut ObjectMeta) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = ObjectKey::of(&service.metadata);
+        let latest = backends.latest(service).filter(|latest| known.get(&key).is_none_or(|before| before < latest));
+        let annotations = meta.annotations.get_or_insert_default();
+        match latest {
+            Some(latest) => {
+                annotations.insert(TRIGGER_TIME.to_owned(), windlass_machinery::context::seconds_text(latest));
+                known.insert(key, latest);
+            }
+            None => {
+                annotations.remove(TRIGGER_TIME);
+            }
+        }
+    }
+
+    /// Forgets a Service that is gone.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 

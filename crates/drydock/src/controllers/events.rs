@@ -1,6 +1,6 @@
 //! Events as kube-controller-manager and the kubelet write them: in the background, repeats counted, floods cut.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -18,6 +18,8 @@ use super::informer::Kind;
 
 /// Repeats within this time are counted on the first Event.
 const REPEAT_WINDOW: Duration = Duration::from_secs(600);
+/// From this many different messages of one reason about one object on, they share an Event.
+const SIMILAR: usize = 10;
 /// One object gets this many Events at once, and then one more each [`REFILL`].
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
@@ -47,7 +49,7 @@ impl Recorder {
         host: Option<&'static str>,
     ) -> Self {
         let (sender, notes) = mpsc::unbounded_channel();
-        let writer = Writer { client, context, component, host, past: BTreeMap::new(), last: 0, spent: BTreeMap::new() };
+        let writer = Writer { client, context, component, host, past: BTreeMap::new(), similar: BTreeMap::new(), last: 0, spent: BTreeMap::new() };
         tasks.spawn(writer.run(notes));
         Self { sender }
     }
@@ -98,6 +100,8 @@ struct Writer {
     component: &'static str,
     host: Option<&'static str>,
     past: BTreeMap<String, Past>,
+    /// The messages of a reason about an object, and when the last one was.
+    similar: BTreeMap<String, (BTreeSet<String>, Instant)>,
     last: i128,
     spent: BTreeMap<String, (u32, Instant)>,
 }
@@ -118,21 +122,18 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, note: Note) -> Result<(), super::Error> {
+    async fn write(&mut self, mut note: Note) -> Result<(), super::Error> {
         let now = Instant::now();
         if !self.allowed(&note.about, now) {
             return Ok(());
         }
-        let key = format!(
-            "{:?}/{:?}/{}/{}/{}",
-            note.about.uid, note.about.field_path, note.kind, note.reason, note.message
-        );
+        let key = self.combined(&mut note, now);
         self.past.retain(|_, past| now.duration_since(past.at) < REPEAT_WINDOW);
         let time = Time(self.context.now());
         if let Some(past) = self.past.get_mut(&key) {
             past.count += 1;
             past.at = now;
-            let patch = Patch::Merge(json!({"count": past.count, "lastTimestamp": time}));
+            let patch = Patch::Merge(json!({"count": past.count, "lastTimestamp": time, "message": note.message}));
             let request = Request::new(<Event as kube::Resource>::url_path(&(), Some(&past.namespace)));
             let request = request.patch(&past.name, &PatchParams::default(), &patch).map_err(super::Error::build)?;
             self.client.request::<Event>(request).await?;
@@ -177,6 +178,21 @@ impl Writer {
         };
         self.past.insert(key, past);
         Ok(())
+    }
+
+    /// What an Event is known by: its message too, unless there are too many different ones.
+    fn combined(&mut self, note: &mut Note, now: Instant) -> String {
+        let group = format!("{:?}/{:?}/{}/{}", note.about.uid, note.about.field_path, note.kind, note.reason);
+        self.similar.retain(|_, (_, last)| now.duration_since(*last) < REPEAT_WINDOW);
+        let (messages, last) = self.similar.entry(group.clone()).or_insert_with(|| (BTreeSet::new(), now));
+        *last = now;
+        messages.insert(note.message.clone());
+        if messages.len() < SIMILAR {
+            return format!("{group}/{}", note.message);
+        }
+        messages.pop_first();
+        note.message = format!("(combined from similar events): {}", note.message);
+        group
     }
 
     fn allowed(&mut self, about: &ObjectReference, now: Instant) -> bool {

@@ -42,6 +42,10 @@ struct Keep {
 }
 
 fn fields(value: &mut Value, ty: Option<Type<'_>>, path: &str, keep: Keep, out: &mut Vec<String>) {
+    // Built-in types have no schema of their own; where they hold anything, they keep it.
+    if ty.is_some_and(|ty| ty.custom().is_none() && matches!(ty.shape(), Shape::Any)) {
+        return;
+    }
     // A value without a schema that is not to be kept has no known fields at all.
     let ty = ty.filter(|ty| ty.preserves() || !matches!(ty.shape(), Shape::Any));
     let keep_all = keep.all || ty.is_some_and(Type::preserves);

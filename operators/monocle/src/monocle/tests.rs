@@ -46,8 +46,8 @@ fn after(status: serde_json::Value) -> Monocle {
 
 /// The Job that a plan asked for, once it was made and has come to an end, or not yet.
 fn made(planned: &Planned, ended: Option<&str>) -> Job {
-    let name = planned.names().into_iter().find_map(|name| name.strip_prefix("Job ").map(str::to_owned));
-    let mut job = planned.object::<Job>(&name.expect("a job")).expect("a new job");
+    let names = planned.names();
+    let mut job = names.iter().find_map(|name| planned.object::<Job>(name.strip_prefix("Job ")?)).expect("a new job");
     job.labels_mut().insert(MANAGED_BY.into(), crate::OPERATOR.into());
     let conditions = ended.map(|type_| {
         vec![JobCondition { type_: type_.into(), status: "True".into(), ..JobCondition::default() }]

@@ -149,7 +149,7 @@ impl Write<'_> {
             Some(Value::String(text)) => Ok(text),
             Some(other) => Err(unrecognized(format!(
                 "json: cannot unmarshal {} into Go struct field .{field} of type string",
-                go_kind(&other)
+                json_type(&other)
             ))),
         };
         let given = text("apiVersion", head.api_version)?;
@@ -234,11 +234,14 @@ pub fn yaml(text: &[u8]) -> Result<Value, String> {
     })
 }
 
-fn go_kind(value: &Value) -> &'static str {
+/// What Go's JSON reader calls a value.
+#[must_use]
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
         Value::Array(_) => "array",
+        Value::String(_) => "string",
         _ => "object",
     }
 }

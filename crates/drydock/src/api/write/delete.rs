@@ -172,7 +172,9 @@ impl Write<'_> {
         if self.strategy().dated {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         }
-        if !marked && let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+        if self.strategy().dated
+            && !marked
+            && let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".into(), (generation + 1).into());
         }
     }

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use windlass_machinery::invalid::FieldError;
+use windlass_machinery::patch::PatchError;
 use windlass_machinery::{decode, go, managed, patch};
 
 use super::super::negotiation::content_type;
 use super::super::registry::Resource;
 use super::super::status::{Failure, Outcome};
-use super::body::{with_type, without_type, yaml};
+use super::body::{json_type, with_type, without_type, yaml};
 use super::{Change, Write, metadata_of};
 
 const JSON: &str = "application/json-patch+json";
@@ -75,20 +76,20 @@ impl Patch {
             PatchKind::Json => {
                 let operations = self.parse()?;
                 if !operations.is_array() {
-                    let found = go::type_of(&operations);
+                    let found = json_type(&operations);
                     return Err(Failure::bad_request(format!(
                         "error decoding patch: json: cannot unmarshal {found} into Go value of type \
                          []handlers.jsonPatchOp"
                     )));
                 }
-                let new = patch::json(&whole, &operations).map_err(|_| Failure::rejected())?;
+                let new = patch::json(&whole, &operations).map_err(refused)?;
                 let shown = new.to_string();
                 Ok((new, shown))
             }
             PatchKind::Merge => {
                 let partial = self.parse()?;
                 if !partial.is_object() {
-                    let found = go::type_of(&partial);
+                    let found = json_type(&partial);
                     return Err(Failure::bad_request(format!(
                         "error decoding patch: json: cannot unmarshal {found} into Go value of type \
                          map[string]interface {{}}"
@@ -102,8 +103,7 @@ impl Patch {
             PatchKind::Strategic => {
                 let partial = self.parse()?;
                 let shown = go::value(&partial);
-                let new = patch::strategic(whole, partial, resource.ty())
-                    .map_err(|error| Failure::internal(error.to_string()))?;
+                let new = patch::strategic(whole, partial, resource.ty()).map_err(refused)?;
                 Ok((new, shown))
             }
             PatchKind::Apply => Err(Failure::internal("an apply is no patch of a value")),
@@ -150,6 +150,17 @@ impl Patch {
             }
             other => Failure::internal(other.to_string()),
         })
+    }
+}
+
+fn refused(error: PatchError) -> Failure {
+    match error {
+        PatchError::BadRequest(message) => Failure::bad_request(message),
+        PatchError::Unprocessable(_) => Failure::rejected(),
+        PatchError::TooLarge(message) => {
+            Failure { message, ..Failure::too_large(super::super::server::BODY_LIMIT) }
+        }
+        PatchError::Internal(message) => Failure::internal(message),
     }
 }
 

@@ -256,7 +256,6 @@ fn keeps_current(set: &StatefulSet, number: i32) -> bool {
 fn new_pod(set: &StatefulSet, number: i32, revision: &str) -> Pod {
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let mut pod = pods::from_template(&spec_of(set).template, namespace, controller_ref(set));
-    pod.metadata.generate_name = None;
     pod.metadata.name = Some(format!("{}-{number}", name_of(set)));
     identify(&mut pod);
     let labels = pod.metadata.labels.get_or_insert_default();
