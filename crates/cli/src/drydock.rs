@@ -1,35 +1,69 @@
 //! `windlass drydock`: the embedded control plane alone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use windlass_drydock::controllers::Selection;
-use windlass_drydock::{Drydock, Options, serve};
+use windlass_drydock::serve::{self, Endpoint};
+use windlass_drydock::{Drydock, Options};
 
-/// Serves the drydock, an embedded Kubernetes control plane, on 127.0.0.1.
+use crate::cluster::DEFAULT_KUBECONFIG;
+use crate::signal;
+
+/// Serve the drydock alone: an embedded Kubernetes control plane
 ///
-/// For developing and testing: everything is in memory and gone when it stops.
+/// It listens on 127.0.0.1 only and prints one line when it is ready. For developing and testing, never for
+/// production: everything is in memory and gone when it stops.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The port to listen on; 0 takes any free one
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_name = "N")]
     port: u16,
     /// Where to write the kubeconfig
-    #[arg(long, value_name = "FILE", default_value = "windlass.kubeconfig")]
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_KUBECONFIG)]
     kubeconfig: PathBuf,
-    /// Which controllers run: `*` for all, `foo` for foo, `-foo` for not foo, '' for none
+    /// Which controllers run: `*` for all, `foo` for foo, `-foo` for all but foo with `*`, '' for none
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     controllers: String,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let controllers = Selection::parse(&arguments.controllers)?;
-    let drydock = Drydock::start(Options { controllers, ..Options::live() }).await?;
-    let endpoint = serve::serve(&drydock, arguments.port).await?;
-    std::fs::write(&arguments.kubeconfig, &endpoint.kubeconfig)
-        .with_context(|| format!("failed to write {}", arguments.kubeconfig.display()))?;
-    println!("drydock ready on https://{}, kubeconfig {}", endpoint.address, arguments.kubeconfig.display());
-    tokio::signal::ctrl_c().await?;
+    let (drydock, endpoint) =
+        start(Options { controllers, ..Options::live() }, arguments.port, &arguments.kubeconfig).await?;
+    println!("drydock ready on https://{} with kubeconfig {}", endpoint.address, arguments.kubeconfig.display());
+    signal::stop().await;
+    drop(endpoint);
     drydock.stop().await;
     Ok(())
+}
+
+/// Starts a drydock, serves it and writes its kubeconfig.
+pub(crate) async fn start(options: Options, port: u16, kubeconfig: &Path) -> Result<(Drydock, Endpoint)> {
+    let drydock = Drydock::start(options).await?;
+    let endpoint = serve::serve(&drydock, port).await?;
+    write_private(kubeconfig, &endpoint.kubeconfig)
+        .with_context(|| format!("failed to write kubeconfig {}", kubeconfig.display()))?;
+    Ok((drydock, endpoint))
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
+    name.push(format!(".{}", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(&temporary)?.write_all(text.as_bytes())?;
+    std::fs::rename(&temporary, path)
 }

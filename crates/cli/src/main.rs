@@ -1,29 +1,21 @@
-//! The `windlass` program.
+//! The `windlass` program: run, look, plan, package. Each command is a module.
 
+mod apply;
+mod catalog;
+mod cluster;
+mod command;
+mod delete;
 mod drydock;
+mod get;
+mod manifest;
+mod progress;
+mod run;
+mod signal;
+mod up;
 
-use clap::{Parser, Subcommand};
-
-/// Builds and runs Kubernetes operators.
-#[derive(Debug, Parser)]
-#[command(name = "windlass", version, about)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Drydock(drydock::Arguments),
-}
+use std::process::ExitCode;
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .with_writer(std::io::stderr)
-        .init();
-    match Arguments::parse().command {
-        Command::Drydock(arguments) => drydock::run(arguments).await,
-    }
+async fn main() -> ExitCode {
+    command::main().await
 }

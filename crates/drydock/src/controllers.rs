@@ -83,13 +83,20 @@ impl Error {
 
     /// What the API said, as Go's errors print it.
     pub(crate) fn message(&self) -> String {
-        self.status().map_or_else(|| self.to_string(), |status| status.message.clone())
+        self.status()
+            .map_or_else(|| self.to_string(), |status| status.message.clone())
     }
 
     /// Whether a create failed because its namespace is being deleted: then nothing more can be done there.
     pub(crate) fn namespace_terminating(&self) -> bool {
-        let causes = self.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
-        causes.into_iter().flatten().any(|cause| cause.reason == "NamespaceTerminating")
+        let causes = self
+            .status()
+            .and_then(|status| status.details.as_ref())
+            .map(|details| &details.causes);
+        causes
+            .into_iter()
+            .flatten()
+            .any(|cause| cause.reason == "NamespaceTerminating")
     }
 }
 
@@ -142,8 +149,8 @@ fn start(setup: &mut Setup<'_>, options: &Options) {
         "endpoints-controller" => endpoints::start(setup),
         "endpointslice-controller" => endpoint_slices::start(setup),
         "persistentvolume-binder-controller" => volumes::start(setup),
-        "persistentvolumeclaim-protection-controller" => volumes::start_claim_protection(setup),
-        "persistentvolume-protection-controller" => volumes::start_volume_protection(setup),
+        "persistentvolumeclaim-protection-controller" => volumes::protection::start_for_claims(setup),
+        "persistentvolume-protection-controller" => volumes::protection::start_for_volumes(setup),
         "resourcequota-controller" => resource_quota::start(setup),
         "daemonset-controller" => daemonset::start(setup),
         "statefulset-controller" => statefulset::start(setup),
@@ -168,7 +175,13 @@ impl Setup<'_> {
     }
 
     pub(crate) fn recorder(&mut self, component: &'static str, host: Option<&'static str>) -> Recorder {
-        Recorder::start(self.tasks, self.client.clone(), self.context.clone(), component, host)
+        Recorder::start(
+            self.tasks,
+            self.client.clone(),
+            self.context.clone(),
+            component,
+            host,
+        )
     }
 
     /// Starts the workers of a controller; they wait for the informers.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -101,13 +102,21 @@ pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions) {
     kubelet.config_maps.trim_with(references::trim_config_map);
     kubelet.secrets.trim_with(references::trim_secret);
     let told = kubelet.clone();
-    kubelet.config_maps.on_change(move |_| told.references.send_modify(|count| *count += 1));
+    kubelet
+        .config_maps
+        .on_change(move |_| told.references.send_modify(|count| *count += 1));
     let told = kubelet.clone();
-    kubelet.secrets.on_change(move |_| told.references.send_modify(|count| *count += 1));
+    kubelet
+        .secrets
+        .on_change(move |_| told.references.send_modify(|count| *count += 1));
 
     let (sender, changes) = mpsc::unbounded_channel();
     kubelet.pods.on_change(move |change| {
-        let mine = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some(NAME));
+        let mine = |pod: &&Arc<Pod>| {
+            pod.spec
+                .as_ref()
+                .is_some_and(|spec| spec.node_name.as_deref() == Some(NAME))
+        };
         if let Some(pod) = change.new.as_ref().filter(mine) {
             let _ = sender.send((pod.metadata.uid.clone().unwrap_or_default(), Some(pod.clone())));
         } else if let Some(pod) = change.old.as_ref().filter(mine) {
@@ -156,6 +165,12 @@ async fn dispatch(kubelet: Arc<Kubelet>, mut changes: mpsc::UnboundedReceiver<(S
 }
 
 impl Kubelet {
+    /// The time in whole seconds, as the API keeps it: what comes back is what was written.
+    fn now(&self) -> Timestamp {
+        let now = self.context.now();
+        Timestamp::from_second(now.as_second()).unwrap_or(now)
+    }
+
     /// An address that no other pod here has; `known` is the one a pod had before a restart.
     fn take_address(&self, known: Option<&str>) -> String {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +190,11 @@ impl Kubelet {
 
     fn give_back_address(&self, address: &str) {
         if let Ok(number) = address.parse::<std::net::Ipv4Addr>() {
-            self.addresses.lock().unwrap_or_else(PoisonError::into_inner).taken.remove(&number.to_bits());
+            self.addresses
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .taken
+                .remove(&number.to_bits());
         }
     }
 }

@@ -128,6 +128,8 @@ struct Inner {
 struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     log: VecDeque<Arc<Change>>,
+    /// The revision of the newest change.
+    newest: Revision,
     /// The newest revision that fell off the log.
     trimmed: Revision,
     topics: HashMap<Scope, Topic>,
@@ -150,8 +152,7 @@ impl Store {
             return *id;
         }
         let id = TableId(inner.tables.len());
-        let trimmed = 0;
-        inner.tables.push(Table { trimmed, ..Table::default() });
+        inner.tables.push(Table::default());
         inner.names.insert(name.into(), id);
         id
     }
@@ -160,6 +161,12 @@ impl Store {
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.lock().revision
+    }
+
+    /// The revision of a table's newest change.
+    #[must_use]
+    pub fn newest(&self, table: TableId) -> Revision {
+        self.lock().tables[table.0].newest
     }
 
     /// The object of that name.
@@ -315,6 +322,7 @@ impl Table {
 
     fn append(&mut self, change: Change) {
         let revision = change.revision;
+        self.newest = revision;
         let scopes = Self::scopes(&change.after.key);
         self.log.push_back(Arc::new(change));
         if self.log.len() > LOG_LENGTH

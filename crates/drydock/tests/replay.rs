@@ -27,10 +27,7 @@ async fn the_drydock_answers_as_a_real_server_did() {
         if only.as_ref().is_some_and(|only| *only != scenario.name) {
             continue;
         }
-        let Some(mut server) = server::start().await else {
-            println!("the drydock serves no requests yet: nothing to compare");
-            return;
-        };
+        let mut server = server::start().await;
         let results = player::replay(&scenario, &mut server).await;
         let most = if only.is_some() { usize::MAX } else { 3 };
         for result in results.iter().filter(|result| !result.differences.is_empty()) {

@@ -7,7 +7,8 @@ mod request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
-pub(crate) use compare::{difference, without_nulls};
+pub(crate) use compare::{difference, difference_in_value, without_nulls};
+pub use quantity::same_quantity;
 pub(crate) use request::{ApplyError, Requests};
 
 use crate::cache::Stored;
@@ -60,11 +61,17 @@ pub(crate) fn decide(
         // The user's own object under the name that the operator would have used: as good as one made here.
         Ownership::Nobody if dependent.once => Action::Nothing,
         Ownership::Nobody => {
-            let message = format!("{what} exists and was not made by {}; rename or delete it", owner.operator);
+            let message = format!(
+                "{what} exists and was not made by {}; rename or delete it",
+                owner.operator
+            );
             Action::Leave(Condition::failed("NotOurs", message))
         }
         Ownership::Other(other) => {
-            let message = format!("{what} belongs to {} {}; rename or delete it", other.kind, other.name);
+            let message = format!(
+                "{what} belongs to {} {}; rename or delete it",
+                other.kind, other.name
+            );
             Action::Leave(Condition::failed("NotOurs", message))
         }
         Ownership::Former => {
@@ -96,10 +103,16 @@ enum Ownership {
 }
 
 fn ownership(tree: &Value, observed: &Stored, owner: &Owner) -> Ownership {
-    let references = tree.pointer("/metadata/ownerReferences").cloned().unwrap_or_default();
+    let references = tree
+        .pointer("/metadata/ownerReferences")
+        .cloned()
+        .unwrap_or_default();
     let references: Vec<OwnerReference> = serde_json::from_value(references).unwrap_or_default();
     let us = &owner.reference;
-    match references.into_iter().find(|reference| reference.controller == Some(true)) {
+    match references
+        .into_iter()
+        .find(|reference| reference.controller == Some(true))
+    {
         Some(reference) if reference.uid == us.uid => Ownership::Ours,
         Some(reference) if reference.kind == us.kind && reference.name == us.name => Ownership::Former,
         Some(reference) => Ownership::Other(reference),

@@ -7,6 +7,7 @@
 //!
 //! Reading and recording are one step under one lock, so that no change falls between them. Nothing here does I/O.
 
+mod delivery;
 mod index;
 mod read;
 mod share;
@@ -20,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::api::DynamicObject;
 use tokio::sync::mpsc;
 
-pub(crate) use index::PrimaryKey;
 use index::Index;
+pub(crate) use index::PrimaryKey;
 pub(crate) use read::{Read, Reads};
 pub(crate) use share::{Share, Shares};
 use store::Store;
@@ -72,8 +73,17 @@ impl Cache {
         primaries: Vec<Kind>,
         operators: BTreeSet<String>,
     ) -> Self {
-        let inner = Inner { stores: BTreeMap::new(), index: Index::new(primaries), statuses: BTreeMap::new() };
-        Self { inner: Mutex::new(inner), queue, commands, shares: Shares::new(operators) }
+        let inner = Inner {
+            stores: BTreeMap::new(),
+            index: Index::new(primaries),
+            statuses: BTreeMap::new(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            queue,
+            commands,
+            shares: Shares::new(operators),
+        }
     }
 
     /// Starts the watch of a kind, if there is none.
@@ -127,7 +137,14 @@ impl Cache {
             store.waiting.insert(reader.clone());
             return None;
         }
-        Some(store.entries.values().filter(|stored| read.matches(stored)).cloned().collect())
+        Some(
+            store
+                .entries
+                .values()
+                .filter(|stored| read.matches(stored))
+                .cloned()
+                .collect(),
+        )
     }
 
     /// An object of a controller's own kind. Not a recorded read: a primary is always queued for its own changes.
@@ -150,7 +167,12 @@ impl Cache {
 
     /// Why a kind cannot be loaded, if its watch is failing.
     pub(crate) fn trouble(&self, kind: &Kind) -> Option<String> {
-        self.lock().stores.get(kind).filter(|store| !store.loaded)?.error.clone()
+        self.lock()
+            .stores
+            .get(kind)
+            .filter(|store| !store.loaded)?
+            .error
+            .clone()
     }
 
     /// Replaces what `reader` is recorded to have read.
@@ -206,103 +228,17 @@ impl Cache {
     pub(crate) fn deleted(&self, kind: &Kind, stored: &Stored) {
         let mut inner = self.lock();
         let store = self.store(&mut inner, kind);
-        if store.entries.get(&stored.name).is_some_and(|now| now.uid == stored.uid) {
+        if store
+            .entries
+            .get(&stored.name)
+            .is_some_and(|now| now.uid == stored.uid)
+        {
             store.put(Arc::new(stored.marked_deleting()));
         }
     }
 
     pub(crate) fn shares(&self) -> &Shares {
         &self.shares
-    }
-
-    /// Takes in an object that the watch delivered, and queues whoever it concerns.
-    fn arrived(&self, kind: &Kind, stored: Stored) {
-        let stored = Arc::new(stored);
-        let mut inner = self.lock();
-        let Inner { stores, index, statuses } = &mut *inner;
-        let Some(store) = stores.get_mut(kind) else { return };
-        store.seen(&stored.name);
-        if !store.is_news(&stored) {
-            return;
-        }
-        let old = store.entries.get(&stored.name).cloned();
-        if store.keep_all || index.concerns(kind, &stored) || self.shares.made_here(&stored) {
-            store.put(Arc::clone(&stored));
-        } else {
-            store.put_aside(&stored.name);
-        }
-        if old.as_ref().is_some_and(|old| old.same_content(&stored)) {
-            return;
-        }
-        let only_status = old.as_ref().is_some_and(|old| old.same_but_status(&stored));
-        for key in index.touched(kind, old.as_deref(), Some(&stored)) {
-            let own_write = only_status && statuses.get(&key) == Some(&stored.status_hash());
-            if !(own_write && index.is_primary(&key, kind, &stored.name)) {
-                self.queue.add(key);
-            }
-        }
-    }
-
-    /// Removes an object that the watch says is gone, and queues whoever it concerns.
-    fn gone(&self, kind: &Kind, stored: &Stored) {
-        let mut inner = self.lock();
-        let Inner { stores, index, .. } = &mut *inner;
-        let Some(store) = stores.get_mut(kind) else { return };
-        let newer = |now: &Arc<Stored>| now.uid != stored.uid && now.resource_version > stored.resource_version;
-        if store.entries.get(&stored.name).is_some_and(newer) {
-            return;
-        }
-        let old = store.remove(&stored.name);
-        for key in index.touched(kind, old.as_deref().or(Some(stored)), None) {
-            self.queue.add(key);
-        }
-    }
-
-    fn list_began(&self, kind: &Kind) {
-        let mut inner = self.lock();
-        self.store(&mut inner, kind).listing = Some(Default::default());
-    }
-
-    /// All that exists has been delivered: what was not is gone.
-    fn list_done(&self, kind: &Kind) {
-        let mut inner = self.lock();
-        let Inner { stores, index, .. } = &mut *inner;
-        let Some(store) = stores.get_mut(kind) else { return };
-        for old in store.finish_listing() {
-            for key in index.touched(kind, Some(&old), None) {
-                self.queue.add(key);
-            }
-        }
-        store.loaded = true;
-        store.error = None;
-        for key in std::mem::take(&mut store.waiting) {
-            self.queue.add(key);
-        }
-    }
-
-    fn watch_failed(&self, kind: &Kind, error: &str) {
-        let mut inner = self.lock();
-        let store = self.store(&mut inner, kind);
-        let news = store.error.as_deref() != Some(error);
-        store.error = Some(error.to_owned());
-        if news && !store.loaded {
-            store.waiting.iter().for_each(|key| self.queue.add(key.clone()));
-        }
-    }
-
-    /// A fetch is over; `None` if there is no such object after all.
-    pub(crate) fn fetched(&self, kind: &Kind, name: &ObjectName, stored: Option<Stored>) {
-        let mut inner = self.lock();
-        let store = self.store(&mut inner, kind);
-        store.fetching.remove(name);
-        match stored.map(Arc::new) {
-            Some(stored) if store.is_news(&stored) => store.put(stored),
-            Some(_) => {}
-            None => store.others_remove(name),
-        }
-        for key in std::mem::take(&mut store.waiting) {
-            self.queue.add(key);
-        }
     }
 
     fn store<'a>(&self, inner: &'a mut MutexGuard<'_, Inner>, kind: &Kind) -> &'a mut Store {

@@ -29,17 +29,29 @@ impl Condition {
     /// Ready.
     #[must_use]
     pub fn ready() -> Self {
-        Self { state: State::Ready, reason: "Ready".into(), message: String::new() }
+        Self {
+            state: State::Ready,
+            reason: "Ready".into(),
+            message: String::new(),
+        }
     }
 
     /// Not ready yet.
     pub fn pending(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { state: State::Pending, reason: reason.into(), message: message.into() }
+        Self {
+            state: State::Pending,
+            reason: reason.into(),
+            message: message.into(),
+        }
     }
 
     /// Failed.
     pub fn failed(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { state: State::Failed, reason: reason.into(), message: message.into() }
+        Self {
+            state: State::Failed,
+            reason: reason.into(),
+            message: message.into(),
+        }
     }
 
     /// Whether it is ready.

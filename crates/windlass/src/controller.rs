@@ -42,6 +42,20 @@ pub(crate) enum Poison {
     Panicked(&'static str, String),
 }
 
+impl Poison {
+    /// What it comes to for the primary.
+    pub(crate) fn condition(&self) -> Condition {
+        let reason = match self {
+            Self::Undecodable(..) => "Undecodable",
+            Self::Panicked(..) => PANICKED,
+        };
+        Condition::failed(reason, self.to_string())
+    }
+}
+
+/// The reason of a condition about a panic. Unlike what is wrong with an object, it may pass.
+pub(crate) const PANICKED: &str = "Panicked";
+
 /// What came of planning.
 #[derive(Default)]
 pub(crate) struct Planned {
@@ -62,7 +76,12 @@ pub(crate) struct ControllerOf<P> {
 
 impl<P: Primary> ControllerOf<P> {
     pub(crate) fn new(operator: &str) -> Self {
-        Self { operator: operator.into(), kind: Kind::of::<P>(), owns: P::owns(), primary: PhantomData }
+        Self {
+            operator: operator.into(),
+            kind: Kind::of::<P>(),
+            owns: P::owns(),
+            primary: PhantomData,
+        }
     }
 }
 
@@ -80,7 +99,9 @@ impl<P: Primary> Controller for ControllerOf<P> {
     }
 
     fn open(&self, stored: &Stored) -> Result<Box<dyn Subject>, Poison> {
-        let primary = stored.decode().map_err(|error| Poison::Undecodable(stored.name.clone(), error))?;
+        let primary = stored
+            .decode()
+            .map_err(|error| Poison::Undecodable(stored.name.clone(), error))?;
         Ok(Box::new(SubjectOf::<P>::new(primary, &self.operator)?))
     }
 }
@@ -122,16 +143,24 @@ impl<P: Primary> Subject for SubjectOf<P> {
         let panicked = result.is_err();
         let halt = match result {
             Ok(result) => result.err(),
-            Err(poison) => Some(Halt::failed("Panicked", poison.to_string())),
+            Err(poison) => Some(Halt::failed(PANICKED, poison.to_string())),
         };
         let problems = problems.into_iter().map(|problem| problem.0).collect();
-        Planned { dependents, problems, halt, panicked, reads: world.into_reads() }
+        Planned {
+            dependents,
+            problems,
+            halt,
+            panicked,
+            reads: world.into_reads(),
+        }
     }
 
     fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison> {
         let undecodable = |error| Poison::Undecodable(self.owner.name.clone(), error);
         let previous = HasStatus::status(&self.primary);
-        let mut tree = previous.map_or(Ok(Value::Null), serde_json::to_value).map_err(undecodable)?;
+        let mut tree = previous
+            .map_or(Ok(Value::Null), serde_json::to_value)
+            .map_err(undecodable)?;
         if !tree.is_object() {
             tree = Value::Object(Default::default());
         }
@@ -140,7 +169,9 @@ impl<P: Primary> Subject for SubjectOf<P> {
             serde_json::from_value(tree.clone()).map_err(undecodable)?;
         let world = World::new(source, &self.owner.name.namespace);
         // A halt here leaves the fields that could not be told as they were.
-        let _ = catch("own_status", || self.primary.own_status(&world, report, &mut status))?;
+        let _ = catch("own_status", || {
+            self.primary.own_status(&world, report, &mut status)
+        })?;
         let mut tree = serde_json::to_value(&status).map_err(undecodable)?;
         overlay(&mut tree, report);
         Ok((without_nulls(tree), world.into_reads()))
@@ -170,5 +201,6 @@ fn catch<T>(what: &'static str, code: impl FnOnce() -> T) -> Result<T, Poison> {
 
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown cause".into())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown cause".into())
 }

@@ -1,9 +1,9 @@
 //! Installs the definitions of an operator's kinds, if they differ, and waits until the server serves them.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, ResourceExt as _};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use crate::apply::{ApplyError, Requests, difference, without_nulls};
 use crate::cache::{Shares, Stored};
@@ -12,8 +12,13 @@ use crate::{Error, Kind, ObjectName, Operator};
 pub(crate) async fn install(client: &Client, requests: &Requests, operator: &Operator) -> Result<(), Error> {
     for crd in operator.crds() {
         let name = crd.name_any();
-        let failed = |message: String| Error::Install { name: name.clone(), message };
-        install_one(requests, operator.name(), crd).await.map_err(|error| failed(error.to_string()))?;
+        let failed = |message: String| Error::Install {
+            name: name.clone(),
+            message,
+        };
+        install_one(requests, operator.name(), crd)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let established = await_condition(api, &name, conditions::is_crd_established());
         established.await.map_err(|error| failed(error.to_string()))?;
@@ -30,7 +35,10 @@ async fn install_one(
     let name = ObjectName::new("", crd.name_any());
     let desired = without_nulls(serde_json::to_value(crd).unwrap_or_default());
     let shares = Shares::new([operator.to_owned()].into());
-    let found = requests.get(&kind, &name).await?.map(|object| Stored::new(object, &shares));
+    let found = requests
+        .get(&kind, &name)
+        .await?
+        .map(|object| Stored::new(object, &shares));
     let same = found.is_some_and(|found| {
         let share = found.share.as_ref();
         share.is_some_and(|share| difference(&desired, &found.value(), &share.fields).is_none())

@@ -28,13 +28,22 @@ pub(crate) fn warning(
     reason: &str,
     message: &str,
 ) -> DynamicObject {
-    let text = |pointer: &str| primary.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer: &str| {
+        primary
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let namespace = text("/metadata/namespace").unwrap_or_else(|| "default".into());
     let name = text("/metadata/name").unwrap_or_default();
     let note: String = message.chars().take(LONGEST_NOTE).collect();
     let event = Event {
         metadata: ObjectMeta {
-            name: Some(format!("{name}.{}{}", context.name_suffix(), context.name_suffix())),
+            name: Some(format!(
+                "{name}.{}{}",
+                context.name_suffix(),
+                context.name_suffix()
+            )),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
         },
@@ -42,7 +51,11 @@ pub(crate) fn warning(
         reporting_controller: Some(controller.operator().into()),
         reporting_instance: Some(controller.operator().into()),
         action: Some("Reconcile".into()),
-        reason: Some(if reason.is_empty() { "Failed".into() } else { reason.into() }),
+        reason: Some(if reason.is_empty() {
+            "Failed".into()
+        } else {
+            reason.into()
+        }),
         note: Some(note),
         type_: Some("Warning".into()),
         regarding: Some(ObjectReference {

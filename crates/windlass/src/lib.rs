@@ -12,7 +12,52 @@
 //! - a [`Runtime`] *runs* operators: watches, queue, apply, prune, status, retries;
 //! - [`test`](mod@test) plans without a server.
 //!
-//! `plan` never does I/O, so the same function serves for reconciling, for a dry run and for unit tests.
+//! `plan` never does I/O, so the same function serves for reconciling, for a dry run and for unit tests. A whole
+//! operator, and a test of it:
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use kube::{CustomResource, core::ObjectMeta};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use windlass::{Halt, Kind, Operator, Plan, Primary, Status, World, content_hash, test::Cluster};
+//!
+//! #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! #[kube(group = "example.org", version = "v1", kind = "Greeting", namespaced, status = "Status")]
+//! struct GreetingSpec {
+//!     text: String,
+//!     secret: Option<String>,
+//! }
+//!
+//! impl Primary for Greeting {
+//!     fn owns() -> Vec<Kind> {
+//!         vec![Kind::of::<ConfigMap>()]
+//!     }
+//!
+//!     fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
+//!         let mut data = vec![("text".to_owned(), self.spec.text.clone())];
+//!         if let Some(name) = &self.spec.secret {
+//!             // Read, hence watched: a new value plans this Greeting again.
+//!             let secret: Secret = world.need(name)?;
+//!             data.push(("secret-hash".to_owned(), content_hash(&secret.data)));
+//!         }
+//!         let metadata = ObjectMeta { name: self.metadata.name.clone(), ..ObjectMeta::default() };
+//!         plan.add(ConfigMap { metadata, data: Some(data.into_iter().collect()), ..ConfigMap::default() });
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let operator = Operator::new("greeter").manages::<Greeting>();
+//! # assert_eq!(operator.crds().len(), 1);
+//!
+//! let mut greeting = Greeting::new("hello", GreetingSpec { text: "hi".into(), secret: None });
+//! let planned = Cluster::new().plan(&greeting);
+//! assert_eq!(planned.object::<ConfigMap>("hello").and_then(|map| map.data).map(|data| data.len()), Some(1));
+//!
+//! greeting.spec.secret = Some("tokens".into());
+//! let planned = Cluster::new().plan(&greeting);
+//! assert_eq!(planned.halt().map(ToString::to_string).as_deref(), Some("Secret tokens is not there"));
+//! ```
 
 mod apply;
 mod cache;
@@ -33,6 +78,7 @@ mod status;
 pub mod test;
 mod world;
 
+pub use apply::same_quantity;
 pub use condition::{Condition, State};
 pub use hash::content_hash;
 pub use kind::{Kind, Object, ObjectName};

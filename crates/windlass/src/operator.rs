@@ -18,13 +18,18 @@ pub struct Operator {
 impl Operator {
     /// An operator of this name, which is its field manager, its label on what it makes, and its name in Events.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), controllers: Vec::new(), crds: Vec::new() }
+        Self {
+            name: name.into(),
+            controllers: Vec::new(),
+            crds: Vec::new(),
+        }
     }
 
     /// Has it manage a kind.
     #[must_use]
     pub fn manages<P: Primary + CustomResourceExt>(mut self) -> Self {
-        self.controllers.push(Arc::new(ControllerOf::<P>::new(&self.name)));
+        self.controllers
+            .push(Arc::new(ControllerOf::<P>::new(&self.name)));
         self.crds.push(P::crd());
         self
     }
@@ -44,7 +49,11 @@ impl Operator {
     /// The kinds that it makes.
     #[must_use]
     pub fn owns(&self) -> Vec<Kind> {
-        let mut kinds: Vec<_> = self.controllers.iter().flat_map(|c| c.owns().iter().cloned()).collect();
+        let mut kinds: Vec<_> = self
+            .controllers
+            .iter()
+            .flat_map(|c| c.owns().iter().cloned())
+            .collect();
         kinds.sort();
         kinds.dedup();
         kinds

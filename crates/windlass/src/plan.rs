@@ -19,7 +19,11 @@ pub struct Plan {
 
 impl Plan {
     pub(crate) fn new(owner: Owner) -> Self {
-        Self { owner, dependents: Vec::new(), problems: Vec::new() }
+        Self {
+            owner,
+            dependents: Vec::new(),
+            problems: Vec::new(),
+        }
     }
 
     /// Adds a dependent: an object that should exist as given here. It is put into the primary's namespace if it
@@ -31,7 +35,9 @@ impl Plan {
             meta.namespace = Some(self.owner.name.namespace.clone());
         }
         meta.owner_references = Some(vec![self.owner.reference.clone()]);
-        meta.labels.get_or_insert_default().insert(MANAGED_BY.into(), self.owner.operator.clone());
+        meta.labels
+            .get_or_insert_default()
+            .insert(MANAGED_BY.into(), self.owner.operator.clone());
         let name = ObjectName::of(&object);
         let desired = serde_json::to_value(&object).map(|mut value| {
             value["apiVersion"] = kind.api_version().into();
@@ -39,9 +45,15 @@ impl Plan {
             value
         });
         if let Err(error) = &desired {
-            self.fail("Unserialisable", format!("failed to serialise {kind} {name}: {error}"));
+            self.fail(
+                "Unserialisable",
+                format!("failed to serialise {kind} {name}: {error}"),
+            );
         }
-        self.push(Dependent { desired: desired.unwrap_or_default(), ..Dependent::new(kind, name) })
+        self.push(Dependent {
+            desired: desired.unwrap_or_default(),
+            ..Dependent::new(kind, name)
+        })
     }
 
     /// Adds one dependent for each of `objects`; an `Option` counts as none or one.
@@ -51,7 +63,10 @@ impl Plan {
 
     /// Leaves an object of the primary as it was observed: neither changed nor pruned.
     pub fn keep<K: Object>(&mut self, observed: &K) -> Handle<K> {
-        let keep = Dependent { keep: true, ..Dependent::new(Kind::of::<K>(), ObjectName::of(observed)) };
+        let keep = Dependent {
+            keep: true,
+            ..Dependent::new(Kind::of::<K>(), ObjectName::of(observed))
+        };
         self.push(keep)
     }
 
@@ -69,11 +84,21 @@ impl Plan {
         let index = self.dependents.len();
         let entry = Rc::new(RefCell::new(Some(dependent)));
         self.dependents.push(Rc::clone(&entry));
-        Handle { index, entry, object: PhantomData }
+        Handle {
+            index,
+            entry,
+            object: PhantomData,
+        }
     }
 
     pub(crate) fn finish(self) -> (Vec<Dependent>, Vec<Problem>) {
-        (self.dependents.iter().filter_map(|entry| entry.borrow_mut().take()).collect(), self.problems)
+        (
+            self.dependents
+                .iter()
+                .filter_map(|entry| entry.borrow_mut().take())
+                .collect(),
+            self.problems,
+        )
     }
 }
 
@@ -117,7 +142,11 @@ impl<K: Object> Handle<K> {
     /// Namespace and name.
     #[must_use]
     pub fn name(&self) -> ObjectName {
-        self.entry.borrow().as_ref().map(|dependent| dependent.name.clone()).unwrap_or_default()
+        self.entry
+            .borrow()
+            .as_ref()
+            .map(|dependent| dependent.name.clone())
+            .unwrap_or_default()
     }
 
     fn set(self, change: impl FnOnce(&mut Dependent)) -> Self {
@@ -128,7 +157,7 @@ impl<K: Object> Handle<K> {
     }
 }
 
-impl<'a, K> IntoIterator for &'a Handle<K> {
+impl<K> IntoIterator for &Handle<K> {
     type Item = Self;
     type IntoIter = std::iter::Once<Self>;
 
@@ -166,7 +195,16 @@ pub(crate) struct Dependent {
 impl Dependent {
     fn new(kind: Kind, name: ObjectName) -> Self {
         let desired = Value::Null;
-        Self { kind, name, desired, once: false, keep: false, counts: false, after: vec![], condition: None }
+        Self {
+            kind,
+            name,
+            desired,
+            once: false,
+            keep: false,
+            counts: false,
+            after: vec![],
+            condition: None,
+        }
     }
 
     /// How it is, from what is observed.

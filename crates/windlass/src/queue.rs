@@ -45,7 +45,11 @@ impl<K: Clone + Ord> Queue<K> {
             failures: BTreeMap::new(),
             counter: 0,
         };
-        Self { state: Mutex::new(state), changed: Notify::new(), context }
+        Self {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            context,
+        }
     }
 
     /// Adds a key, to be given out as soon as may be.
@@ -80,7 +84,9 @@ impl<K: Clone + Ord> Queue<K> {
             *failures = failures.saturating_add(1);
             *failures
         };
-        let longest = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST_PAUSE);
+        let longest = FIRST_PAUSE
+            .saturating_mul(1 << (failures - 1).min(16))
+            .min(LONGEST_PAUSE);
         let jitter = self.context.below(longest.as_millis() as u64 / 2);
         let pause = longest - Duration::from_millis(jitter);
         self.add_after(key, pause);
@@ -179,7 +185,11 @@ mod tests {
         assert_eq!(queue.next().await, "a");
         queue.add("a");
         assert_eq!(queue.next().await, "b");
-        assert!(tokio::time::timeout(Duration::from_secs(9), queue.next()).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(9), queue.next())
+                .await
+                .is_err()
+        );
         queue.done(&"a");
         assert_eq!(queue.next().await, "a");
     }
@@ -190,7 +200,10 @@ mod tests {
         let mut longest = FIRST_PAUSE;
         for _ in 0..40 {
             let pause = queue.retry("a");
-            assert!(pause <= longest && pause >= longest / 2, "{pause:?} of {longest:?}");
+            assert!(
+                pause <= longest && pause >= longest / 2,
+                "{pause:?} of {longest:?}"
+            );
             longest = (longest * 2).min(LONGEST_PAUSE);
             let before = Instant::now();
             assert_eq!(queue.next().await, "a");
@@ -208,7 +221,11 @@ mod tests {
         queue.add("a");
         assert_eq!(queue.next().await, "a");
         queue.done(&"a");
-        assert!(tokio::time::timeout(Duration::from_secs(200), queue.next()).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(200), queue.next())
+                .await
+                .is_err()
+        );
     }
 
     #[tokio::test(start_paused = true)]

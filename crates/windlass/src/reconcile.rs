@@ -14,7 +14,7 @@ use windlass_machinery::Context;
 use self::memory::{Memories, Memory};
 use crate::apply::Requests;
 use crate::cache::{Cache, Lookup, PrimaryKey, Read, Reads, Stored};
-use crate::controller::{Controller, Planned, Subject};
+use crate::controller::{Controller, PANICKED, Planned, Subject};
 use crate::queue::Queue;
 use crate::status::Outcome;
 use crate::world::{HaltKind, Source};
@@ -51,14 +51,21 @@ impl Reconciler {
     pub(crate) async fn work(self: Arc<Self>) {
         loop {
             let key = self.queue.next().await;
-            let working = Working { queue: &self.queue, key };
+            let working = Working {
+                queue: &self.queue,
+                key,
+            };
             self.pass(&working.key).await;
         }
     }
 
     async fn pass(&self, key: &PrimaryKey) {
-        let Some(controller) = self.controllers.get(key.controller) else { return };
-        let Some(requests) = self.requests.get(controller.operator()) else { return };
+        let Some(controller) = self.controllers.get(key.controller) else {
+            return;
+        };
+        let Some(requests) = self.requests.get(controller.operator()) else {
+            return;
+        };
         let Some(stored) = self.cache.primary(controller.kind(), &key.name) else {
             self.cache.forget(key);
             self.memories.forget(key);
@@ -124,15 +131,17 @@ impl Pass<'_> {
     async fn run(&mut self) -> Next {
         let subject = match self.controller.open(&self.stored) {
             Ok(subject) => subject,
-            Err(poison) => return self.quarantine("Undecodable", poison.to_string()).await,
+            Err(poison) => return self.quarantine(poison.condition()).await,
         };
         match subject.validity() {
             Ok(invalid) if invalid.is_empty() => {}
             Ok(invalid) => {
                 let fields: Vec<_> = invalid.iter().map(ToString::to_string).collect();
-                return self.quarantine("InvalidSpec", fields.join("; ")).await;
+                return self
+                    .quarantine(Condition::failed("InvalidSpec", fields.join("; ")))
+                    .await;
             }
-            Err(poison) => return self.quarantine("Panicked", poison.to_string()).await,
+            Err(poison) => return self.quarantine(poison.condition()).await,
         }
         if !self.cache().is_loaded(self.key, self.controller.owns()) {
             return Next::Settled;
@@ -141,7 +150,11 @@ impl Pass<'_> {
         self.cache().record(self.key, &self.stored.uid, &findings.reads);
         if findings.loading {
             // Queued again when it is loaded.
-            return if findings.retry { Next::Retry } else { Next::Settled };
+            return if findings.retry {
+                Next::Retry
+            } else {
+                Next::Settled
+            };
         }
         let written = self.report(Some(subject.as_ref()), &mut findings).await;
         match (findings.retry, written, subject.look_again()) {
@@ -153,12 +166,16 @@ impl Pass<'_> {
     }
 
     /// Reports an object that cannot be worked on until it changes.
-    async fn quarantine(&mut self, reason: &str, message: String) -> Next {
-        tracing::warn!(primary = %self.key.name, reason, message, "cannot be worked on");
-        let mut findings =
-            Findings { problems: vec![Condition::failed(reason, message)], ..Findings::default() };
+    async fn quarantine(&mut self, why: Condition) -> Next {
+        tracing::warn!(primary = %self.key.name, reason = why.reason, why.message, "cannot be worked on");
+        let panicked = why.reason == PANICKED;
+        let mut findings = Findings {
+            problems: vec![why],
+            ..Findings::default()
+        };
         self.cache().record(self.key, &self.stored.uid, &Reads::new());
         match self.report(None, &mut findings).await {
+            Ok(_) if panicked => Next::Retry,
             Ok(Some(pause)) => Next::After(pause),
             Ok(None) => Next::Settled,
             Err(()) => Next::Retry,
@@ -196,7 +213,10 @@ impl Pass<'_> {
             return;
         }
         // That a dependent is not there is said by its own entry.
-        let said = findings.outcomes.iter().any(|outcome| outcome.counts && !outcome.condition.is_ready());
+        let said = findings
+            .outcomes
+            .iter()
+            .any(|outcome| outcome.counts && !outcome.condition.is_ready());
         if !(said && condition.reason == "Absent") {
             findings.problems.push(condition.clone());
         }

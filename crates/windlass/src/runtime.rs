@@ -56,7 +56,13 @@ impl Runtime {
     /// A runtime for the cluster of `client`, with time and randomness from `context`.
     #[must_use]
     pub fn new(client: Client, context: Context) -> Self {
-        Self { client, context, operators: Vec::new(), workers: WORKERS, install: false }
+        Self {
+            client,
+            context,
+            operators: Vec::new(),
+            workers: WORKERS,
+            install: false,
+        }
     }
 
     /// Hosts an operator.
@@ -69,13 +75,19 @@ impl Runtime {
     /// Works on at most so many primaries at once.
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
-        Self { workers: workers.max(1), ..self }
+        Self {
+            workers: workers.max(1),
+            ..self
+        }
     }
 
     /// Installs the definitions of the operators' kinds before starting.
     #[must_use]
     pub fn install_crds(self) -> Self {
-        Self { install: true, ..self }
+        Self {
+            install: true,
+            ..self
+        }
     }
 
     /// Runs until `shutdown` completes.
@@ -94,18 +106,30 @@ impl Runtime {
             }
         }
         let (commands, mut inbox) = mpsc::unbounded_channel();
-        let controllers: Vec<_> =
-            self.operators.iter().flat_map(|operator| operator.controllers().iter().cloned()).collect();
-        let names: BTreeSet<String> = self.operators.iter().map(|operator| operator.name().into()).collect();
+        let controllers: Vec<_> = self
+            .operators
+            .iter()
+            .flat_map(|operator| operator.controllers().iter().cloned())
+            .collect();
+        let names: BTreeSet<String> = self
+            .operators
+            .iter()
+            .map(|operator| operator.name().into())
+            .collect();
         let queue = Arc::new(Queue::new(self.context.clone()));
-        let primaries = controllers.iter().map(|controller| controller.kind().clone()).collect();
+        let primaries = controllers
+            .iter()
+            .map(|controller| controller.kind().clone())
+            .collect();
         let cache = Arc::new(Cache::new(Arc::clone(&queue), commands, primaries, names.clone()));
         for controller in &controllers {
             cache.open(controller.kind());
             controller.owns().iter().for_each(|kind| cache.open(kind));
         }
-        let requests =
-            names.into_iter().map(|name| (name.clone(), Requests::new(self.client.clone(), name))).collect();
+        let requests = names
+            .into_iter()
+            .map(|name| (name.clone(), Requests::new(self.client.clone(), name)))
+            .collect();
         let reconciler = Arc::new(Reconciler {
             cache: Arc::clone(&cache),
             queue,

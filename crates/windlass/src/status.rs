@@ -67,7 +67,9 @@ impl Status {
     /// The entry of a dependent.
     #[must_use]
     pub fn dependent(&self, kind: &Kind, name: &str) -> Option<&DependentStatus> {
-        self.dependents.iter().find(|entry| entry.dependent_type == kind.name() && entry.dependent_name == name)
+        self.dependents
+            .iter()
+            .find(|entry| entry.dependent_type == kind.name() && entry.dependent_name == name)
     }
 
     /// One line about a dependent: `Ready`, or its state and why.
@@ -83,7 +85,9 @@ impl Status {
     /// Whether the primary is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        self.conditions
+            .iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
     }
 
     /// The status after a pass that found these outcomes, and problems that belong to no dependent. Of `previous`
@@ -96,7 +100,10 @@ impl Status {
         now: Timestamp,
     ) -> Self {
         let now = Time(now);
-        let mut dependents: Vec<_> = outcomes.iter().map(|outcome| outcome.entry(previous, &now)).collect();
+        let mut dependents: Vec<_> = outcomes
+            .iter()
+            .map(|outcome| outcome.entry(previous, &now))
+            .collect();
         dependents.sort_by(|a, b| {
             (&a.dependent_type, &a.dependent_name).cmp(&(&b.dependent_type, &b.dependent_name))
         });
@@ -104,11 +111,20 @@ impl Status {
             .iter()
             .filter(|outcome| outcome.counts && !outcome.condition.is_ready())
             .map(Trouble::of)
-            .chain(problems.iter().map(|problem| Trouble { what: String::new(), condition: problem.clone() }))
+            .chain(problems.iter().map(|problem| Trouble {
+                what: String::new(),
+                condition: problem.clone(),
+            }))
             .collect();
         troubles.sort_by(|a, b| (b.condition.state, &a.what).cmp(&(a.condition.state, &b.what)));
-        let worst = troubles.first().map_or(State::Ready, |trouble| trouble.condition.state);
-        let of = |state: State| troubles.iter().filter(move |trouble| trouble.condition.state == state);
+        let worst = troubles
+            .first()
+            .map_or(State::Ready, |trouble| trouble.condition.state);
+        let of = |state: State| {
+            troubles
+                .iter()
+                .filter(move |trouble| trouble.condition.state == state)
+        };
 
         let mut conditions = Vec::new();
         let mut say = |kind: &str, holds: bool, reason: &str, message: String| {
@@ -121,29 +137,53 @@ impl Status {
                 reason: reason.into(),
                 message,
                 observed_generation: generation,
-                last_transition_time: unchanged.map_or(now.clone(), |before| before.last_transition_time.clone()),
+                last_transition_time: unchanged
+                    .map_or(now.clone(), |before| before.last_transition_time.clone()),
             });
         };
         let reason = |state: State, none: &str| {
-            of(state).next().map_or(none.to_owned(), |trouble| trouble.condition.reason.clone())
+            of(state)
+                .next()
+                .map_or(none.to_owned(), |trouble| trouble.condition.reason.clone())
         };
-        let all = |state: State| {
-            of(state).map(Trouble::to_string).collect::<Vec<_>>().join("; ")
-        };
-        say("Ready", worst == State::Ready, &reason(worst, "Ready"), all(worst));
+        let all = |state: State| of(state).map(Trouble::to_string).collect::<Vec<_>>().join("; ");
+        say(
+            "Ready",
+            worst == State::Ready,
+            &reason(worst, "Ready"),
+            all(worst),
+        );
         let moving = of(State::Pending).next().is_some();
-        say("Progressing", moving, &reason(State::Pending, "Settled"), all(State::Pending));
+        say(
+            "Progressing",
+            moving,
+            &reason(State::Pending, "Settled"),
+            all(State::Pending),
+        );
         let broken = of(State::Failed).next().is_some();
-        say("Degraded", broken, &reason(State::Failed, "Healthy"), all(State::Failed));
+        say(
+            "Degraded",
+            broken,
+            &reason(State::Failed, "Healthy"),
+            all(State::Failed),
+        );
 
-        Self { observed_generation: generation, conditions, dependents }
+        Self {
+            observed_generation: generation,
+            conditions,
+            dependents,
+        }
     }
 
     /// Whether a reader should learn of the change from `previous` at once: other than progress in detail.
     pub(crate) fn is_urgent_after(&self, previous: &Status) -> bool {
         let gist = |status: &Status| -> Vec<(String, String)> {
             let gist = status.conditions.iter().map(|condition| {
-                let detail = if condition.type_ == "Degraded" { condition.message.as_str() } else { "" };
+                let detail = if condition.type_ == "Degraded" {
+                    condition.message.as_str()
+                } else {
+                    ""
+                };
                 (condition.type_.clone(), format!("{} {detail}", condition.status))
             });
             gist.collect()
@@ -154,7 +194,10 @@ impl Status {
     /// What is newly wrong since `previous`: reason and message of each.
     pub(crate) fn news_since(&self, previous: &Status) -> Option<(String, String)> {
         let degraded = |status: &Status| {
-            let found = status.conditions.iter().find(|condition| condition.type_ == "Degraded");
+            let found = status
+                .conditions
+                .iter()
+                .find(|condition| condition.type_ == "Degraded");
             let broken = found.filter(|condition| condition.status == "True");
             broken.map(|condition| (condition.reason.clone(), condition.message.clone()))
         };
@@ -186,7 +229,10 @@ struct Trouble {
 
 impl Trouble {
     fn of(outcome: &Outcome) -> Self {
-        Self { what: format!("{} {}", outcome.kind, outcome.name.name), condition: outcome.condition.clone() }
+        Self {
+            what: format!("{} {}", outcome.kind, outcome.name.name),
+            condition: outcome.condition.clone(),
+        }
     }
 }
 

@@ -1,9 +1,5 @@
-//! Plans without a server: say what the cluster holds, plan a primary, look at what it wants.
-//!
-//! ```ignore
-//! let planned = Cluster::new().with(&secret).plan(&monocle);
-//! assert_eq!(planned.object::<Deployment>("sample-api")?.spec…);
-//! ```
+//! Plans without a server: say what the cluster holds, plan a primary, look at what it wants. The crate's own
+//! documentation begins with an example.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,9 +34,12 @@ impl Cluster {
     #[allow(clippy::panic, reason = "a test kit fails by panicking")]
     pub fn with<K: Object>(mut self, object: &K) -> Self {
         let tree = serde_json::to_value(object).and_then(serde_json::from_value::<DynamicObject>);
-        let Ok(tree) = tree else { panic!("not an object: {object:?}") };
+        let Ok(tree) = tree else {
+            panic!("not an object: {object:?}")
+        };
         let stored = Stored::new(tree, &Shares::new(Default::default()));
-        self.objects.insert((Kind::of::<K>(), stored.name.clone()), Arc::new(stored));
+        self.objects
+            .insert((Kind::of::<K>(), stored.name.clone()), Arc::new(stored));
         self
     }
 
@@ -77,8 +76,10 @@ impl Source for Cluster {
     }
 
     fn selected(&self, read: &Read) -> Option<Vec<Arc<Stored>>> {
-        let matching =
-            self.objects.iter().filter(|((kind, _), stored)| kind == read.kind() && read.matches(stored));
+        let matching = self
+            .objects
+            .iter()
+            .filter(|((kind, _), stored)| kind == read.kind() && read.matches(stored));
         Some(matching.map(|(_, stored)| Arc::clone(stored)).collect())
     }
 
@@ -87,7 +88,11 @@ impl Source for Cluster {
     }
 
     fn random(&self, key: &str, length: usize) -> String {
-        key.chars().filter(char::is_ascii_alphanumeric).cycle().take(length).collect()
+        key.chars()
+            .filter(char::is_ascii_alphanumeric)
+            .cycle()
+            .take(length)
+            .collect()
     }
 }
 
@@ -98,7 +103,8 @@ impl Planned {
     /// A dependent as it is to be applied.
     #[must_use]
     pub fn object<K: Object>(&self, name: &str) -> Option<K> {
-        let wanted = |d: &&crate::plan::Dependent| d.kind == Kind::of::<K>() && d.name.name == name && !d.keep;
+        let wanted =
+            |d: &&crate::plan::Dependent| d.kind == Kind::of::<K>() && d.name.name == name && !d.keep;
         let found = self.0.dependents.iter().find(wanted)?;
         serde_json::from_value(found.desired.clone()).ok()
     }
@@ -106,13 +112,22 @@ impl Planned {
     /// Kind and name of all dependents, in order: `Deployment sample-api`.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.0.dependents.iter().map(|d| format!("{} {}", d.kind, d.name.name)).collect()
+        self.0
+            .dependents
+            .iter()
+            .map(|d| format!("{} {}", d.kind, d.name.name))
+            .collect()
     }
 
     /// All dependents as they are to be applied, for snapshots.
     #[must_use]
     pub fn objects(&self) -> Vec<Value> {
-        self.0.dependents.iter().filter(|d| !d.keep).map(|d| d.desired.clone()).collect()
+        self.0
+            .dependents
+            .iter()
+            .filter(|d| !d.keep)
+            .map(|d| d.desired.clone())
+            .collect()
     }
 
     /// What the plan reported without stopping.

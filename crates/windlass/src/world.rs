@@ -22,7 +22,11 @@ pub struct World {
 
 impl World {
     pub(crate) fn new(source: Box<dyn Source>, namespace: impl Into<String>) -> Self {
-        Self { source, namespace: namespace.into(), reads: RefCell::default() }
+        Self {
+            source,
+            namespace: namespace.into(),
+            reads: RefCell::default(),
+        }
     }
 
     /// The object of this name in the primary's namespace, if there is one.
@@ -40,7 +44,9 @@ impl World {
     pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<K>, Halt> {
         let kind = Kind::of::<K>();
         let namespace = if kind.namespaced() { namespace } else { "" };
-        self.read(&kind, ObjectName::new(namespace, name))?.map(|stored| decode(&kind, &stored)).transpose()
+        self.read(&kind, ObjectName::new(namespace, name))?
+            .map(|stored| decode(&kind, &stored))
+            .transpose()
     }
 
     /// The object of this name in the primary's namespace, which the plan cannot do without.
@@ -48,7 +54,8 @@ impl World {
     /// # Errors
     /// Halts while it is not there.
     pub fn need<K: Object>(&self, name: &str) -> Result<K, Halt> {
-        self.get(name)?.ok_or_else(|| Halt::absent(&Kind::of::<K>(), name))
+        self.get(name)?
+            .ok_or_else(|| Halt::absent(&Kind::of::<K>(), name))
     }
 
     /// A dependent of this plan as it is now.
@@ -75,9 +82,15 @@ impl World {
             Namespaces::All => vec![None],
             Namespaces::Named(names) => names.iter().cloned().map(Some).collect(),
             Namespaces::Labelled(labels) => {
-                let query = Query { labels: labels.clone(), namespaces: Namespaces::All };
+                let query = Query {
+                    labels: labels.clone(),
+                    namespaces: Namespaces::All,
+                };
                 let found = self.select::<Namespace>(&query)?;
-                found.into_iter().map(|namespace| namespace.metadata.name).collect()
+                found
+                    .into_iter()
+                    .map(|namespace| namespace.metadata.name)
+                    .collect()
             }
         };
         let mut found = Vec::new();
@@ -136,7 +149,10 @@ pub(crate) trait Source {
 
 fn decode<K: Object>(kind: &Kind, stored: &Stored) -> Result<K, Halt> {
     stored.decode().map_err(|error| {
-        Halt::failed("Undecodable", format!("failed to decode {kind} {}: {error}", stored.name))
+        Halt::failed(
+            "Undecodable",
+            format!("failed to decode {kind} {}: {error}", stored.name),
+        )
     })
 }
 
@@ -166,25 +182,37 @@ impl Query {
     /// Objects that a selector matches. A `LabelSelector` of the API converts into one.
     #[must_use]
     pub fn matching(labels: Selector) -> Self {
-        Self { labels, namespaces: Namespaces::Own }
+        Self {
+            labels,
+            namespaces: Namespaces::Own,
+        }
     }
 
     /// In every namespace.
     #[must_use]
     pub fn everywhere(self) -> Self {
-        Self { namespaces: Namespaces::All, ..self }
+        Self {
+            namespaces: Namespaces::All,
+            ..self
+        }
     }
 
     /// In these namespaces.
     #[must_use]
     pub fn in_namespaces(self, names: impl IntoIterator<Item = String>) -> Self {
-        Self { namespaces: Namespaces::Named(names.into_iter().collect()), ..self }
+        Self {
+            namespaces: Namespaces::Named(names.into_iter().collect()),
+            ..self
+        }
     }
 
     /// In the namespaces whose labels a selector matches.
     #[must_use]
     pub fn in_namespaces_matching(self, labels: Selector) -> Self {
-        Self { namespaces: Namespaces::Labelled(labels), ..self }
+        Self {
+            namespaces: Namespaces::Labelled(labels),
+            ..self
+        }
     }
 }
 

@@ -48,17 +48,26 @@ impl Primary for Monocle {
     fn defaults(&mut self) {
         // Not a default of the schema: that would be set even where the older name is used.
         let older = self.spec.monocle_public_url.take();
-        self.spec.public_url.get_or_insert_with(|| older.unwrap_or_else(|| DEFAULT_PUBLIC_URL.into()));
+        self.spec
+            .public_url
+            .get_or_insert_with(|| older.unwrap_or_else(|| DEFAULT_PUBLIC_URL.into()));
     }
 
     fn validity(&self) -> Vec<Invalid> {
         let mut invalid = Vec::new();
         if self.name_any().len() > LONGEST_NAME {
-            let message = format!("is too long for the names of its children; use at most {LONGEST_NAME} letters");
+            let message =
+                format!("is too long for the names of its children; use at most {LONGEST_NAME} letters");
             invalid.push(Invalid::new("metadata.name", message));
         }
-        if !["http://", "https://"].iter().any(|scheme| self.public_url().starts_with(scheme)) {
-            invalid.push(Invalid::new("spec.publicURL", "is not a URL; use http://… or https://…"));
+        if !["http://", "https://"]
+            .iter()
+            .any(|scheme| self.public_url().starts_with(scheme))
+        {
+            invalid.push(Invalid::new(
+                "spec.publicURL",
+                "is not a URL; use http://… or https://…",
+            ));
         }
         invalid
     }
@@ -75,18 +84,32 @@ impl Primary for Monocle {
         let mut elastic = None;
         if self.spec.elastic.url.is_none() {
             plan.add(elastic_service::build(self));
-            elastic = Some(plan.add(elastic_stateful_set::build(self)).ready());
+            // A volume claim template cannot change: what was made with another size keeps it, and says so.
+            let made = world.get::<StatefulSet>(&self.child("elastic"))?;
+            let size = elastic_stateful_set::size_of(made.as_ref());
+            if let Some(problem) = elastic_stateful_set::size_problem(self, size.as_deref()) {
+                plan.fail(problem.reason, problem.message);
+            }
+            elastic = Some(plan.add(elastic_stateful_set::build(self, size)).ready());
         }
         plan.add(api_service::build(self));
         plan.add_each(ingress::build(self));
 
         // Of the Secret only the values matter: a new one rolls out API and crawler, a new label does not.
         let tokens = content_hash(&world.need::<Secret>(&self.secret_name())?.data);
-        let api = plan.add(api_deployment::build(self, &tokens)).after(&elastic).ready();
-        plan.add(crawler_deployment::build(self, &tokens)).after(&api).ready();
+        let api = plan
+            .add(api_deployment::build(self, &tokens))
+            .after(&elastic)
+            .ready();
+        plan.add(crawler_deployment::build(self, &tokens))
+            .after(&api)
+            .ready();
 
         let identities = identities::look(self, world)?;
-        identities.running_or_finished.iter().for_each(|job| drop(plan.keep(job)));
+        identities
+            .running_or_finished
+            .iter()
+            .for_each(|job| drop(plan.keep(job)));
         plan.add_each(identities.to_run);
         if let Some(problem) = identities.problem {
             plan.fail(problem.reason, problem.message);
@@ -114,11 +137,17 @@ impl Monocle {
     }
 
     fn secret_name(&self) -> String {
-        self.spec.secret_ref.as_ref().map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
+        self.spec
+            .secret_ref
+            .as_ref()
+            .map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
     }
 
     fn config_name(&self) -> String {
-        self.spec.config_ref.as_ref().map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
+        self.spec
+            .config_ref
+            .as_ref()
+            .map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
     }
 
     fn public_url(&self) -> &str {
@@ -126,7 +155,11 @@ impl Monocle {
     }
 
     fn elastic_url(&self) -> String {
-        self.spec.elastic.url.clone().unwrap_or_else(|| format!("http://{}:9200", self.child("elastic")))
+        self.spec
+            .elastic
+            .url
+            .clone()
+            .unwrap_or_else(|| format!("http://{}:9200", self.child("elastic")))
     }
 }
 

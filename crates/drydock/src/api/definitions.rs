@@ -14,10 +14,12 @@ use super::registry::{Column, CustomParts, CustomResource, Names, Registry, Reso
 use super::server::Server;
 use super::status::Outcome;
 use super::write::{Change, Write, decoded, metadata_mut, metadata_of, name_of};
-use crate::store::{Key, Scope};
+use crate::store::{Key, Scope, TableId};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
+/// The name of the table of definitions.
+pub const TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Whether the resource is CustomResourceDefinitions themselves.
@@ -80,12 +82,8 @@ fn set_condition(object: &mut Value, now: &str, kind: &str, reason: &str, messag
 
 /// The custom resources of all definitions that are accepted.
 #[must_use]
-pub fn registry(server: &Server) -> Registry {
-    let current = server.registry();
-    let Some(resource) = current.find(GROUP, "v1", PLURAL) else {
-        return Registry::new(&server.built_in, Vec::new());
-    };
-    let (_, stored) = server.store.list(resource.table, &Scope::All);
+pub fn registry(server: &Server, table: TableId) -> Registry {
+    let (_, stored) = server.store.list(table, &Scope::All);
     let custom = stored
         .iter()
         .filter_map(|stored| decoded(stored).ok())
@@ -186,7 +184,6 @@ pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Val
         let name = name_of(new).to_owned();
         let deleting = metadata_of(new).contains_key("deletionTimestamp");
         if deleting {
-            server.rebuild();
             remove_instances(server, resource, new).await;
         } else if new["status"]["acceptedNames"] != new["spec"]["names"] || !is_established(new) {
             let now = server.context.now_text();
@@ -210,7 +207,6 @@ pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Val
             }
         }
     }
-    server.rebuild();
 }
 
 fn own_write<'a>(

@@ -27,7 +27,7 @@ use super::write::patch::{Patch, PatchKind};
 use super::write::{Replace, Write};
 use super::{definitions, discovery, openapi, subresources};
 use crate::record::{Entry, Record};
-use crate::store::{Key, Store};
+use crate::store::{Key, Revision, Store, TableId};
 
 /// The largest body the server reads.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -46,7 +46,15 @@ pub struct Server {
     pub built_in: Arc<BuiltIn>,
     /// Who asked for what.
     pub record: Record,
-    registry: Arc<RwLock<Arc<Registry>>>,
+    registry: Arc<RwLock<Known>>,
+    definitions: TableId,
+}
+
+/// The resources as of a revision of the definitions.
+#[derive(Debug)]
+struct Known {
+    revision: Revision,
+    registry: Arc<Registry>,
 }
 
 /// A request, read.
@@ -124,26 +132,34 @@ impl Server {
     pub fn new(context: Context) -> Result<Self, LoadError> {
         let store = Store::default();
         let built_in = Arc::new(BuiltIn::load(&store)?);
-        let registry = Registry::new(&built_in, Vec::new());
+        let registry = Arc::new(Registry::new(&built_in, Vec::new()));
+        let definitions = store.table(definitions::TABLE);
         Ok(Self {
+            definitions,
             store,
             context,
             built_in,
             record: Record::default(),
-            registry: Arc::new(RwLock::new(Arc::new(registry))),
+            registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
         })
     }
 
-    /// The resources at this moment.
+    /// The resources at this moment: whoever has seen a definition established finds what it defines.
     #[must_use]
     pub fn registry(&self) -> Arc<Registry> {
-        Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Reads the definitions again.
-    pub fn rebuild(&self) {
-        let registry = Arc::new(definitions::registry(self));
-        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        let newest = self.store.newest(self.definitions);
+        let known = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        if known.revision == newest {
+            return Arc::clone(&known.registry);
+        }
+        drop(known);
+        let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        let newest = self.store.newest(self.definitions);
+        if known.revision != newest {
+            let registry = Arc::new(definitions::registry(self, self.definitions));
+            *known = Known { revision: newest, registry };
+        }
+        Arc::clone(&known.registry)
     }
 
     /// What the server itself does after a write.

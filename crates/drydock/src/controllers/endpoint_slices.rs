@@ -7,7 +7,8 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::endpoints::{
-    Backends, HEADLESS, Triggers, enqueue_services, hostname, ip_of, is_headless, service_ports, target_port, target_ref,
+    Backends, HEADLESS, Triggers, enqueue_services, hostname, ip_of, is_headless, service_ports, target_port,
+    target_ref,
 };
 use super::informer::{Informer, ObjectKey};
 use super::informers::Handle;
@@ -27,9 +28,16 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         triggers: Triggers::default(),
     };
     let queue = queue_of(&controller.services);
-    controller.pods.on_change(enqueue_services(controller.services.clone(), queue.clone()));
+    controller
+        .pods
+        .on_change(enqueue_services(controller.services.clone(), queue.clone()));
     let owners = controller.services.clone();
-    controller.slices.on_change(enqueue_controller::<Service, EndpointSlice>(owners, queue.clone()));
+    controller
+        .slices
+        .on_change(enqueue_controller::<Service, EndpointSlice>(
+            owners,
+            queue.clone(),
+        ));
     setup.work(&queue, controller);
 }
 
@@ -50,7 +58,9 @@ impl Reconciler for Controller {
         if service.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let Some(backends) = Backends::of(&service, &self.pods) else { return Ok(()) };
+        let Some(backends) = Backends::of(&service, &self.pods) else {
+            return Ok(());
+        };
         let uid = service.metadata.uid.as_deref().unwrap_or_default();
         let mut have = self.slices.controlled_by(uid);
         have.retain(|slice| label(slice, MANAGED_BY) == Some(MANAGER));

@@ -27,7 +27,9 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         triggers: Triggers::default(),
     };
     let queue = queue_of(&controller.services);
-    controller.pods.on_change(enqueue_services(controller.services.clone(), queue.clone()));
+    controller
+        .pods
+        .on_change(enqueue_services(controller.services.clone(), queue.clone()));
     setup.work(&queue, controller);
 }
 
@@ -48,7 +50,9 @@ impl Reconciler for Controller {
                 None => Ok(()),
             };
         };
-        let Some(backends) = Backends::of(&service, &self.pods) else { return Ok(()) };
+        let Some(backends) = Backends::of(&service, &self.pods) else {
+            return Ok(());
+        };
         let subsets = subsets(&service, &backends);
         let mut labels = service.metadata.labels.clone().unwrap_or_default();
         labels.insert(MANAGED_BY.to_owned(), "endpoint-controller".to_owned());
@@ -57,7 +61,9 @@ impl Reconciler for Controller {
         }
         let written = match found {
             Some(had) => {
-                if had.subsets.clone().unwrap_or_default() == subsets && had.metadata.labels.as_ref() == Some(&labels) {
+                if had.subsets.clone().unwrap_or_default() == subsets
+                    && had.metadata.labels.as_ref() == Some(&labels)
+                {
                     return Ok(());
                 }
                 let mut changed = (*had).clone();
@@ -75,7 +81,8 @@ impl Reconciler for Controller {
                     },
                     subsets: Some(subsets).filter(|subsets| !subsets.is_empty()),
                 };
-                self.triggers.annotate(&service, &backends, &mut endpoints.metadata);
+                self.triggers
+                    .annotate(&service, &backends, &mut endpoints.metadata);
                 self.endpoints.create(&endpoints).await
             }
         };
@@ -86,7 +93,11 @@ impl Reconciler for Controller {
 fn subsets(service: &Service, backends: &Backends) -> Vec<EndpointSubset> {
     // Pods with equal ports share a subset; named ports may differ from pod to pod.
     let mut groups: Vec<EndpointSubset> = Vec::new();
-    for pod in backends.pods.iter().filter(|pod| backends.publish_not_ready || !pods::is_terminating(pod)) {
+    for pod in backends
+        .pods
+        .iter()
+        .filter(|pod| backends.publish_not_ready || !pods::is_terminating(pod))
+    {
         let ports: Vec<EndpointPort> = service_ports(service)
             .filter_map(|port| {
                 Some(EndpointPort {
@@ -101,16 +112,30 @@ fn subsets(service: &Service, backends: &Backends) -> Vec<EndpointSubset> {
             continue;
         }
         let ports = Some(ports).filter(|ports| !ports.is_empty());
-        let at = groups.iter().position(|group| group.ports == ports).unwrap_or_else(|| {
-            groups.push(EndpointSubset { ports, ..EndpointSubset::default() });
-            groups.len() - 1
-        });
+        let at = groups
+            .iter()
+            .position(|group| group.ports == ports)
+            .unwrap_or_else(|| {
+                groups.push(EndpointSubset {
+                    ports,
+                    ..EndpointSubset::default()
+                });
+                groups.len() - 1
+            });
         let ready = backends.publish_not_ready || pods::is_ready(pod);
         let group = &mut groups[at];
-        let list = if ready { &mut group.addresses } else { &mut group.not_ready_addresses };
+        let list = if ready {
+            &mut group.addresses
+        } else {
+            &mut group.not_ready_addresses
+        };
         list.get_or_insert_default().push(address(service, pod));
     }
-    for list in groups.iter_mut().flat_map(|group| [&mut group.addresses, &mut group.not_ready_addresses]).flatten() {
+    for list in groups
+        .iter_mut()
+        .flat_map(|group| [&mut group.addresses, &mut group.not_ready_addresses])
+        .flatten()
+    {
         list.sort_by_key(|address| address.ip.parse::<std::net::IpAddr>().ok());
     }
     groups
@@ -141,15 +166,22 @@ impl Backends {
         }
         let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
         let chosen = pods.labelled(namespace, selector).into_iter();
-        let pods = chosen.filter(|pod| !pods::is_finished(pod) && ip_of(pod).is_some()).collect();
-        Some(Self { pods, publish_not_ready: spec.publish_not_ready_addresses == Some(true) })
+        let pods = chosen
+            .filter(|pod| !pods::is_finished(pod) && ip_of(pod).is_some())
+            .collect();
+        Some(Self {
+            pods,
+            publish_not_ready: spec.publish_not_ready_addresses == Some(true),
+        })
     }
 
     /// When the last of what can lead to a change happened: the Service's making, a pod's readiness.
     fn latest(&self, service: &Service) -> Option<Timestamp> {
         let made = service.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let turned = self.pods.iter().filter_map(|pod| {
-            pods::condition(pod, "Ready").and_then(|ready| ready.last_transition_time.as_ref()).map(|time| time.0)
+            pods::condition(pod, "Ready")
+                .and_then(|ready| ready.last_transition_time.as_ref())
+                .map(|time| time.0)
         });
         made.into_iter().chain(turned).max()
     }
@@ -164,11 +196,16 @@ impl Triggers {
     pub(super) fn annotate(&self, service: &Service, backends: &Backends, meta: &mut ObjectMeta) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = ObjectKey::of(&service.metadata);
-        let latest = backends.latest(service).filter(|latest| known.get(&key).is_none_or(|before| before < latest));
+        let latest = backends
+            .latest(service)
+            .filter(|latest| known.get(&key).is_none_or(|before| before < latest));
         let annotations = meta.annotations.get_or_insert_default();
         match latest {
             Some(latest) => {
-                annotations.insert(TRIGGER_TIME.to_owned(), windlass_machinery::context::seconds_text(latest));
+                annotations.insert(
+                    TRIGGER_TIME.to_owned(),
+                    windlass_machinery::context::seconds_text(latest),
+                );
                 known.insert(key, latest);
             }
             None => {
@@ -184,15 +221,26 @@ impl Triggers {
 }
 
 /// Adds every Service that selects a changed pod, or did.
-pub(super) fn enqueue_services(services: Arc<Informer<Service>>, queue: Queue<ObjectKey>) -> impl Fn(&Change<Pod>) {
+pub(super) fn enqueue_services(
+    services: Arc<Informer<Service>>,
+    queue: Queue<ObjectKey>,
+) -> impl Fn(&Change<Pod>) {
     move |change| {
         let namespace = change.latest().metadata.namespace.as_deref().unwrap_or_default();
-        let labels: Vec<&BTreeMap<String, String>> =
-            [&change.old, &change.new].into_iter().flatten().filter_map(|pod| pod.metadata.labels.as_ref()).collect();
+        let labels: Vec<&BTreeMap<String, String>> = [&change.old, &change.new]
+            .into_iter()
+            .flatten()
+            .filter_map(|pod| pod.metadata.labels.as_ref())
+            .collect();
         for service in services.in_namespace(namespace) {
             let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let Some(selector) = selector.filter(|selector| !selector.is_empty()) else { continue };
-            if labels.iter().any(|labels| selector.iter().all(|(key, value)| labels.get(key) == Some(value))) {
+            let Some(selector) = selector.filter(|selector| !selector.is_empty()) else {
+                continue;
+            };
+            if labels
+                .iter()
+                .any(|labels| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+            {
                 queue.add(ObjectKey::of(&service.metadata));
             }
         }
@@ -200,12 +248,20 @@ pub(super) fn enqueue_services(services: Arc<Informer<Service>>, queue: Queue<Ob
 }
 
 pub(super) fn is_headless(service: &Service) -> bool {
-    let address = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
+    let address = service
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.cluster_ip.as_deref())
+        .unwrap_or_default();
     matches!(address, "None" | "")
 }
 
 pub(super) fn service_ports(service: &Service) -> impl Iterator<Item = &ServicePort> {
-    service.spec.iter().filter_map(|spec| spec.ports.as_ref()).flatten()
+    service
+        .spec
+        .iter()
+        .filter_map(|spec| spec.ports.as_ref())
+        .flatten()
 }
 
 /// The port of a pod that a Service's port means. `None` where the pod has none of that name.
@@ -217,7 +273,9 @@ pub(super) fn target_port(port: &ServicePort, pod: &Pod) -> Option<i32> {
         Some(IntOrString::String(name)) => {
             let protocol = port.protocol.as_deref().unwrap_or("TCP");
             let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-            let mut ports = containers.filter_map(|container| container.ports.as_ref()).flatten();
+            let mut ports = containers
+                .filter_map(|container| container.ports.as_ref())
+                .flatten();
             let named = ports.find(|have| {
                 have.name.as_ref() == Some(name) && have.protocol.as_deref().unwrap_or("TCP") == protocol
             });
@@ -233,7 +291,8 @@ pub(super) fn ip_of(pod: &Pod) -> Option<&str> {
 /// A pod's own name within its Service's domain.
 pub(super) fn hostname(service: &Service, pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
-    let same = spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;
+    let same =
+        spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;
     spec.hostname.clone().filter(|name| same && !name.is_empty())
 }
 

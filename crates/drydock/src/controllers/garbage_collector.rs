@@ -34,6 +34,8 @@ const ORPHAN: &str = "orphan";
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Between a change of a CustomResourceDefinition and the look at what is served now.
 const SETTLE: Duration = Duration::from_millis(100);
+/// At most this many uids of gone objects are remembered.
+const MOST_ABSENT: usize = 10_000;
 /// Between tries to find out what is served.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -158,7 +160,9 @@ impl Collector {
 
     /// Looks at one object: whether it may go, and what holds it.
     async fn collect(&self, uid: &str) -> Result<(), Error> {
-        let Some(item) = self.graph().item(uid) else { return Ok(()) };
+        let Some(item) = self.graph().item(uid) else {
+            return Ok(());
+        };
         if item.is_waiting() {
             return self.wait_for_dependents(&item).await;
         }
@@ -170,8 +174,12 @@ impl Collector {
             if owners.dangling.is_empty() && owners.waiting.is_empty() {
                 return Ok(());
             }
-            let gone: BTreeSet<&str> =
-                owners.dangling.iter().chain(&owners.waiting).map(|owner| owner.uid.as_str()).collect();
+            let gone: BTreeSet<&str> = owners
+                .dangling
+                .iter()
+                .chain(&owners.waiting)
+                .map(|owner| owner.uid.as_str())
+                .collect();
             return self.drop_owners(&item, &gone).await;
         }
         let has_dependents = !self.graph().dependents(uid).is_empty();
@@ -200,13 +208,17 @@ impl Collector {
     }
 
     async fn orphan_dependents(&self, uid: &str) -> Result<(), Error> {
-        let Some(item) = self.graph().item(uid) else { return Ok(()) };
+        let Some(item) = self.graph().item(uid) else {
+            return Ok(());
+        };
         if !item.deleting || !item.finalizers.iter().any(|finalizer| finalizer == ORPHAN) {
             return Ok(());
         }
         let dependents = self.graph().dependents(uid);
         for dependent in dependents {
-            let Some(dependent) = self.graph().item(&dependent) else { continue };
+            let Some(dependent) = self.graph().item(&dependent) else {
+                continue;
+            };
             self.drop_owners(&dependent, &BTreeSet::from([uid])).await?;
         }
         self.drop_finalizer(&item, ORPHAN).await
@@ -231,44 +243,74 @@ impl Collector {
 
     /// Asks the API for an owner that no watch has shown: whether it waits for dependents, or `None` if it is gone.
     async fn look_for(&self, item: &Item, owner: &OwnerReference) -> Result<Option<bool>, Error> {
-        if self.absent.lock().unwrap_or_else(PoisonError::into_inner).contains(&owner.uid) {
+        if self
+            .absent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&owner.uid)
+        {
             return Ok(None);
         }
-        let kind = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).iter().find(|kind| {
-            kind.resource.kind == owner.kind && group(&kind.resource.api_version) == group(&owner.api_version)
-        }).cloned();
+        let kind = self
+            .kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .find(|kind| {
+                kind.resource.kind == owner.kind
+                    && group(&kind.resource.api_version) == group(&owner.api_version)
+            })
+            .cloned();
         let Some(kind) = kind else {
             let (kind, version) = (&owner.kind, &owner.api_version);
-            return Err(Error::Other(format!("no matches for kind {kind:?} in version {version:?}")));
+            return Err(Error::Other(format!(
+                "no matches for kind {kind:?} in version {version:?}"
+            )));
         };
         if kind.namespaced && item.namespace.is_none() {
-            return Err(Error::Other("a cluster-wide object cannot have an owner in a namespace".to_owned()));
+            return Err(Error::Other(
+                "a cluster-wide object cannot have an owner in a namespace".to_owned(),
+            ));
         }
         let request = Request::new(kind.path(item.namespace.as_deref()));
-        let request = request.get_metadata(&owner.name, &GetParams::default()).map_err(Error::build)?;
+        let request = request
+            .get_metadata(&owner.name, &GetParams::default())
+            .map_err(Error::build)?;
         match self.client.request::<PartialObjectMeta>(request).await {
             Ok(found) if found.metadata.uid.as_deref() == Some(&owner.uid) => {
                 let finalizers = found.metadata.finalizers.unwrap_or_default();
                 let deleting = found.metadata.deletion_timestamp.is_some();
-                Ok(Some(deleting && finalizers.iter().any(|finalizer| finalizer == FOREGROUND)))
+                Ok(Some(
+                    deleting && finalizers.iter().any(|finalizer| finalizer == FOREGROUND),
+                ))
             }
-            Ok(_) => Ok(self.is_absent(owner)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(self.is_absent(owner)),
+            Ok(_) => {
+                self.note_absent(&owner.uid);
+                Ok(None)
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                self.note_absent(&owner.uid);
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn is_absent(&self, owner: &OwnerReference) -> Option<bool> {
+    /// Remembers a uid that the API said is gone, in an answer or in a watch.
+    fn note_absent(&self, uid: &str) {
         let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
-        if absent.len() > 500 {
+        if absent.len() >= MOST_ABSENT {
             absent.clear();
         }
-        absent.insert(owner.uid.clone());
-        None
+        absent.insert(uid.to_owned());
     }
 
     async fn drop_owners(&self, item: &Item, gone: &BTreeSet<&str>) -> Result<(), Error> {
-        let kept: Vec<&OwnerReference> = item.owners.iter().filter(|owner| !gone.contains(owner.uid.as_str())).collect();
+        let kept: Vec<&OwnerReference> = item
+            .owners
+            .iter()
+            .filter(|owner| !gone.contains(owner.uid.as_str()))
+            .collect();
         self.patch_metadata(item, json!({"ownerReferences": kept})).await
     }
 
@@ -285,7 +327,9 @@ impl Collector {
         metadata["resourceVersion"] = json!(item.resource_version);
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let request = Request::new(item.path());
-        let request = request.patch_metadata(&item.name, &PatchParams::default(), &patch).map_err(Error::build)?;
+        let request = request
+            .patch_metadata(&item.name, &PatchParams::default(), &patch)
+            .map_err(Error::build)?;
         match self.client.request::<PartialObjectMeta>(request).await {
             Ok(object) => {
                 self.observe(&item.kind, object);
@@ -301,7 +345,9 @@ impl Collector {
             uid: Some(item.uid.clone()),
             resource_version: Some(item.resource_version.clone()),
         });
-        let request = Request::new(item.path()).delete(&item.name, &params).map_err(Error::build)?;
+        let request = Request::new(item.path())
+            .delete(&item.name, &params)
+            .map_err(Error::build)?;
         match self.client.request::<Value>(request).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -316,6 +362,7 @@ impl Collector {
     }
 
     fn observe_deleted(&self, uid: &str) {
+        self.note_absent(uid);
         let work = self.graph().remove(uid);
         self.add(work);
     }

@@ -4,7 +4,7 @@
 //! reconciler never acts on a cache older than its own last write, and nothing is made twice. Revisions decide:
 //! an answer that the watch has already passed is not put back, an event older than what is held is skipped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +19,13 @@ use serde::de::DeserializeOwned;
 
 use super::Error;
 
+mod store;
+#[cfg(test)]
+mod tests;
+
+use store::Store;
+pub(crate) use store::revision_of;
+
 /// The kinds an informer can hold: the typed ones.
 pub(crate) trait Kind:
     kube::Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
@@ -26,7 +33,14 @@ pub(crate) trait Kind:
 }
 
 impl<K> Kind for K where
-    K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+    K: kube::Resource<DynamicType = ()>
+        + Clone
+        + fmt::Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
 {
 }
 
@@ -39,7 +53,10 @@ pub(crate) struct ObjectKey {
 
 impl ObjectKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
@@ -86,25 +103,10 @@ pub(crate) struct Informer<K> {
     synced: tokio::sync::watch::Sender<bool>,
 }
 
-struct Store<K> {
-    objects: BTreeMap<ObjectKey, Arc<K>>,
-    /// By the uid of the controlling owner; by `/namespace` where there is none.
-    by_controller: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// By namespace and one label.
-    by_label: BTreeMap<(String, String, String), BTreeSet<ObjectKey>>,
-    /// The revision up to which the watch has been read.
-    seen: u64,
-}
-
 impl<K: Kind> Informer<K> {
     pub(crate) fn new() -> Self {
         Self {
-            store: Mutex::new(Store {
-                objects: BTreeMap::new(),
-                by_controller: BTreeMap::new(),
-                by_label: BTreeMap::new(),
-                seen: 0,
-            }),
+            store: Mutex::new(Store::default()),
             handlers: Mutex::default(),
             trim: Mutex::default(),
             synced: tokio::sync::watch::channel(false).0,
@@ -113,7 +115,10 @@ impl<K: Kind> Informer<K> {
 
     /// Calls `handler` on every change, own writes included. To be called before the informer runs.
     pub(crate) fn on_change(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(handler));
+        self.handlers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::new(handler));
     }
 
     /// Drops parts of objects that nobody reads. To be called before the informer runs.
@@ -147,7 +152,12 @@ impl<K: Kind> Informer<K> {
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
         let start = ObjectKey::new(namespace, "");
         let store = self.lock();
-        store.objects.range(start..).take_while(|(k, _)| k.namespace == namespace).map(|(_, o)| o.clone()).collect()
+        store
+            .objects
+            .range(start..)
+            .take_while(|(k, _)| k.namespace == namespace)
+            .map(|(_, o)| o.clone())
+            .collect()
     }
 
     /// The objects whose controlling owner has this uid.
@@ -162,14 +172,18 @@ impl<K: Kind> Informer<K> {
 
     /// The objects of a namespace that carry all these labels. No label at all selects nothing.
     pub(crate) fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Vec<Arc<K>> {
-        let Some((key, value)) = labels.first_key_value() else { return Vec::new() };
+        let Some((key, value)) = labels.first_key_value() else {
+            return Vec::new();
+        };
         let store = self.lock();
         let index = (namespace.to_owned(), key.clone(), value.clone());
         let keys = store.by_label.get(&index).into_iter().flatten();
         keys.filter_map(|key| store.objects.get(key))
             .filter(|object| {
                 let have = object.meta().labels.as_ref();
-                labels.iter().all(|(k, v)| have.and_then(|have| have.get(k)) == Some(v))
+                labels
+                    .iter()
+                    .all(|(k, v)| have.and_then(|have| have.get(k)) == Some(v))
             })
             .cloned()
             .collect()
@@ -218,7 +232,9 @@ impl<K: Kind> Informer<K> {
         let mut params = ListParams::default().limit(500);
         let mut fresh = BTreeMap::new();
         let revision = loop {
-            let page: ObjectList<K> = client.request(request.list(&params).map_err(Error::build)?).await?;
+            let page: ObjectList<K> = client
+                .request(request.list(&params).map_err(Error::build)?)
+                .await?;
             for object in page.items {
                 let object = self.trimmed(object);
                 fresh.insert(ObjectKey::of(object.meta()), object);
@@ -247,9 +263,16 @@ impl<K: Kind> Informer<K> {
         Ok(revision)
     }
 
-    async fn watch(&self, client: &Client, mut revision: String, failures: &mut u32) -> Result<String, Error> {
+    async fn watch(
+        &self,
+        client: &Client,
+        mut revision: String,
+        failures: &mut u32,
+    ) -> Result<String, Error> {
         let request = Request::new(K::url_path(&(), None));
-        let request = request.watch(&WatchParams::default(), &revision).map_err(Error::build)?;
+        let request = request
+            .watch(&WatchParams::default(), &revision)
+            .map_err(Error::build)?;
         let mut events = std::pin::pin!(client.request_events::<K>(request).await?);
         while let Some(event) = events.next().await {
             let changes = match event? {
@@ -284,7 +307,11 @@ impl<K: Kind> Informer<K> {
         if changes.is_empty() {
             return;
         }
-        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let handlers = self
+            .handlers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         for change in changes {
             for handler in &handlers {
                 handler(change);
@@ -295,83 +322,4 @@ impl<K: Kind> Informer<K> {
     fn lock(&self) -> MutexGuard<'_, Store<K>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl<K: Kind> Store<K> {
-    /// Puts an object in, unless a newer one is held.
-    fn put(&mut self, object: K) -> Vec<Change<K>> {
-        let key = ObjectKey::of(object.meta());
-        let mut changes = Vec::new();
-        if let Some(held) = self.objects.get(&key) {
-            if revision_of(held.meta()) >= revision_of(object.meta()) {
-                return changes;
-            }
-            if held.meta().uid != object.meta().uid {
-                changes.extend(self.take(&key));
-            }
-        }
-        let new = Arc::new(object);
-        let old = self.objects.insert(key.clone(), new.clone());
-        if let Some(old) = &old {
-            self.unindex(&key, old.meta());
-        }
-        self.by_controller.entry(controller_index(new.meta())).or_default().insert(key.clone());
-        for (label, value) in new.meta().labels.iter().flatten() {
-            let index = (key.namespace.clone(), label.clone(), value.clone());
-            self.by_label.entry(index).or_default().insert(key.clone());
-        }
-        changes.push(Change { old, new: Some(new) });
-        changes
-    }
-
-    /// Removes an object that the watch says is gone, unless what is held is a later one of that name.
-    fn delete(&mut self, last: K) -> Vec<Change<K>> {
-        let key = ObjectKey::of(last.meta());
-        match self.objects.get(&key) {
-            Some(held) if revision_of(held.meta()) <= revision_of(last.meta()) => self.take(&key).into_iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn take(&mut self, key: &ObjectKey) -> Option<Change<K>> {
-        let old = self.objects.remove(key)?;
-        self.unindex(key, old.meta());
-        Some(Change { old: Some(old), new: None })
-    }
-
-    fn unindex(&mut self, key: &ObjectKey, meta: &ObjectMeta) {
-        let index = controller_index(meta);
-        if let Some(keys) = self.by_controller.get_mut(&index) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_controller.remove(&index);
-            }
-        }
-        for (label, value) in meta.labels.iter().flatten() {
-            let index = (key.namespace.clone(), label.clone(), value.clone());
-            if let Some(keys) = self.by_label.get_mut(&index) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_label.remove(&index);
-                }
-            }
-        }
-    }
-
-    fn of_index(&self, index: &str) -> Vec<Arc<K>> {
-        let keys = self.by_controller.get(index).into_iter().flatten();
-        keys.filter_map(|key| self.objects.get(key)).cloned().collect()
-    }
-}
-
-fn controller_index(meta: &ObjectMeta) -> String {
-    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    match owner {
-        Some(owner) => owner.uid.clone(),
-        None => format!("/{}", meta.namespace.as_deref().unwrap_or_default()),
-    }
-}
-
-pub(crate) fn revision_of(meta: &ObjectMeta) -> u64 {
-    meta.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
 }

@@ -40,7 +40,9 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         failures: Mutex::default(),
     };
     let owners = controller.jobs.informer.clone();
-    controller.pods.on_change(enqueue_controller::<Job, Pod>(owners, controller.queue.clone()));
+    controller
+        .pods
+        .on_change(enqueue_controller::<Job, Pod>(owners, controller.queue.clone()));
     setup.work(&controller.queue.clone(), controller);
 }
 
@@ -73,13 +75,20 @@ struct Verdict {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(found) = self.jobs.get(key) else { return self.release_orphans(key).await };
+        let Some(found) = self.jobs.get(key) else {
+            return self.release_orphans(key).await;
+        };
         if is_finished(&found) {
-            self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid_of(&found));
+            self.failures
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&uid_of(&found));
             return Ok(());
         }
         let mut job = (*found).clone();
-        let Some(selector) = selector_of(spec_of(&job).selector.as_ref()) else { return Ok(()) };
+        let Some(selector) = selector_of(spec_of(&job).selector.as_ref()) else {
+            return Ok(());
+        };
         let pods = claim(&job, &self.jobs, &self.pods, &selector, |_| true).await?;
         let sync = self.look(&job, pods);
         let now = self.context.now();
@@ -151,29 +160,59 @@ impl Controller {
 
     /// Whether the job ends here, and how.
     fn verdict(&self, job: &Job, sync: &Sync, now: Timestamp) -> Option<Verdict> {
-        let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let conditions = job
+            .status
+            .as_ref()
+            .and_then(|status| status.conditions.as_deref())
+            .unwrap_or_default();
         let begun = conditions.iter().find(|condition| {
-            condition.status == "True" && matches!(condition.type_.as_str(), "SuccessCriteriaMet" | "FailureTarget")
+            condition.status == "True"
+                && matches!(condition.type_.as_str(), "SuccessCriteriaMet" | "FailureTarget")
         });
         if let Some(begun) = begun {
-            let kind = if begun.type_ == "FailureTarget" { "FailureTarget" } else { "SuccessCriteriaMet" };
-            let (reason, message) = (begun.reason.clone().unwrap_or_default(), begun.message.clone().unwrap_or_default());
-            return Some(Verdict { kind, reason, message });
+            let kind = if begun.type_ == "FailureTarget" {
+                "FailureTarget"
+            } else {
+                "SuccessCriteriaMet"
+            };
+            let (reason, message) = (
+                begun.reason.clone().unwrap_or_default(),
+                begun.message.clone().unwrap_or_default(),
+            );
+            return Some(Verdict {
+                kind,
+                reason,
+                message,
+            });
         }
         let spec = spec_of(job);
         let failed = |reason: &str, message: &str| {
-            Some(Verdict { kind: "FailureTarget", reason: reason.to_owned(), message: message.to_owned() })
+            Some(Verdict {
+                kind: "FailureTarget",
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+            })
         };
         let limit = spec.backoff_limit.unwrap_or(6);
         if sync.failed > limit || restarted_too_often(spec, &sync.pods, limit) {
-            return failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+            return failed(
+                "BackoffLimitExceeded",
+                "Job has reached the specified backoff limit",
+            );
         }
-        let (Some(seconds), Some(since)) = (spec.active_deadline_seconds, start_time(job)) else { return None };
+        let (Some(seconds), Some(since)) = (spec.active_deadline_seconds, start_time(job)) else {
+            return None;
+        };
         let left = SignedDuration::from_secs(seconds) - now.duration_since(since);
         match Duration::try_from(left) {
             Ok(left) if !left.is_zero() => self.queue.add_after(ObjectKey::of(&job.metadata), left),
             _ if spec.suspend == Some(true) => {}
-            _ => return failed("DeadlineExceeded", "Job was active longer than specified deadline"),
+            _ => {
+                return failed(
+                    "DeadlineExceeded",
+                    "Job was active longer than specified deadline",
+                );
+            }
         }
         None
     }
@@ -187,7 +226,9 @@ impl Controller {
             _ if suspended => 0,
             None if sync.succeeded > 0 => active,
             None => parallelism,
-            Some(completions) => usize::try_from(completions - sync.succeeded).unwrap_or_default().min(parallelism),
+            Some(completions) => usize::try_from(completions - sync.succeeded)
+                .unwrap_or_default()
+                .min(parallelism),
         };
         if active > wanted {
             let now = self.context.now();
@@ -197,7 +238,11 @@ impl Controller {
             return self.delete_pods(job, &ranked).await;
         }
         let replaces_failed_only = spec.pod_replacement_policy.as_deref() == Some("Failed");
-        let terminating = sync.pods.iter().filter(|pod| replaces_failed_only && is_terminating(pod)).count();
+        let terminating = sync
+            .pods
+            .iter()
+            .filter(|pod| replaces_failed_only && is_terminating(pod))
+            .count();
         let missing = wanted.saturating_sub(active + terminating).min(BURST);
         if missing == 0 {
             return Ok(());
@@ -216,11 +261,16 @@ impl Controller {
             match self.pods.create(&pod).await {
                 Ok(made) => {
                     let name = made.metadata.name.unwrap_or_default();
-                    self.recorder.normal(job, "SuccessfulCreate", format!("Created pod: {name}"));
+                    self.recorder
+                        .normal(job, "SuccessfulCreate", format!("Created pod: {name}"));
                 }
                 Err(error) if error.namespace_terminating() => return Ok(()),
                 Err(error) => {
-                    self.recorder.warning(job, "FailedCreate", format!("Error creating: {}", error.message()));
+                    self.recorder.warning(
+                        job,
+                        "FailedCreate",
+                        format!("Error creating: {}", error.message()),
+                    );
                     return Err(error);
                 }
             }
@@ -231,7 +281,9 @@ impl Controller {
     fn wait_after_failure(&self, job: &Job) -> Option<Duration> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, last) = *failures.get(&uid_of(job))?;
-        let backoff = FIRST_BACKOFF.saturating_mul(1 << (count - 1).min(10)).min(LONGEST_BACKOFF);
+        let backoff = FIRST_BACKOFF
+            .saturating_mul(1 << (count - 1).min(10))
+            .min(LONGEST_BACKOFF);
         let left = backoff - self.context.now().duration_since(last);
         Duration::try_from(left).ok().filter(|left| !left.is_zero())
     }
@@ -240,10 +292,15 @@ impl Controller {
         for pod in doomed {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             if let Err(error) = self.pods.delete(pod).await {
-                self.recorder.warning(job, "FailedDelete", format!("Error deleting: {}", error.message()));
+                self.recorder.warning(
+                    job,
+                    "FailedDelete",
+                    format!("Error deleting: {}", error.message()),
+                );
                 return Err(error);
             }
-            self.recorder.normal(job, "SuccessfulDelete", format!("Deleted pod: {name}"));
+            self.recorder
+                .normal(job, "SuccessfulDelete", format!("Deleted pod: {name}"));
         }
         Ok(())
     }
@@ -257,13 +314,18 @@ impl Controller {
     fn note_suspension(&self, job: &mut Job, suspended: bool, now: Timestamp) {
         let status = job.status.get_or_insert_default();
         let conditions = status.conditions.get_or_insert_default();
-        let known = conditions.iter().position(|condition| condition.type_ == "Suspended");
+        let known = conditions
+            .iter()
+            .position(|condition| condition.type_ == "Suspended");
         let was = known.is_some_and(|at| conditions[at].status == "True");
         if was == suspended {
             return;
         }
-        let (value, reason, message) =
-            if suspended { ("True", "JobSuspended", "Job suspended") } else { ("False", "JobResumed", "Job resumed") };
+        let (value, reason, message) = if suspended {
+            ("True", "JobSuspended", "Job suspended")
+        } else {
+            ("False", "JobResumed", "Job resumed")
+        };
         let condition = condition("Suspended", value, reason, message, now);
         match known {
             Some(at) => conditions[at] = condition,
@@ -277,8 +339,9 @@ impl Controller {
     /// Takes the finalizer off pods whose job is gone.
     async fn release_orphans(&self, key: &ObjectKey) -> Result<(), Error> {
         for pod in self.pods.in_namespace(&key.namespace) {
-            let of_it = controller_of(&pod.metadata)
-                .is_some_and(|owner| owner.kind == "Job" && owner.name == key.name && owner.api_version == "batch/v1");
+            let of_it = controller_of(&pod.metadata).is_some_and(|owner| {
+                owner.kind == "Job" && owner.name == key.name && owner.api_version == "batch/v1"
+            });
             if of_it {
                 self.release(&pod).await?;
             }
@@ -289,22 +352,40 @@ impl Controller {
 
 /// A job of OnFailure pods fails by the restarts of their containers.
 fn restarted_too_often(spec: &JobSpec, pods: &[Arc<Pod>], limit: i32) -> bool {
-    let policy = spec.template.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+    let policy = spec
+        .template
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.restart_policy.as_deref());
     if policy != Some("OnFailure") {
         return false;
     }
-    let running = pods.iter().filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
+    let running = pods
+        .iter()
+        .filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
     let statuses = running.filter_map(|pod| pod.status.as_ref());
     let restarts: i32 = statuses
-        .flat_map(|status| status.container_statuses.iter().chain(&status.init_container_statuses).flatten())
+        .flat_map(|status| {
+            status
+                .container_statuses
+                .iter()
+                .chain(&status.init_container_statuses)
+                .flatten()
+        })
         .map(|container| container.restart_count)
         .sum();
-    if limit == 0 { restarts > 0 } else { restarts >= limit }
+    if limit == 0 {
+        restarts > 0
+    } else {
+        restarts >= limit
+    }
 }
 
 fn spec_of(job: &Job) -> &JobSpec {
     static NONE: std::sync::OnceLock<JobSpec> = std::sync::OnceLock::new();
-    job.spec.as_ref().unwrap_or_else(|| NONE.get_or_init(JobSpec::default))
+    job.spec
+        .as_ref()
+        .unwrap_or_else(|| NONE.get_or_init(JobSpec::default))
 }
 
 fn uid_of(job: &Job) -> String {
@@ -312,7 +393,10 @@ fn uid_of(job: &Job) -> String {
 }
 
 fn start_time(job: &Job) -> Option<Timestamp> {
-    job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0)
+    job.status
+        .as_ref()
+        .and_then(|status| status.start_time.as_ref())
+        .map(|time| time.0)
 }
 
 fn is_terminating(pod: &Pod) -> bool {
@@ -321,7 +405,9 @@ fn is_terminating(pod: &Pod) -> bool {
 
 fn finished_at(pod: &Pod) -> Option<Timestamp> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let ends = statuses.iter().filter_map(|status| status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
+    let ends = statuses
+        .iter()
+        .filter_map(|status| status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
     ends.map(|time| time.0).max()
 }
 
@@ -332,7 +418,9 @@ pub(super) fn is_finished(job: &Job) -> bool {
 
 pub(super) fn finished_condition(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"))
+    conditions
+        .iter()
+        .find(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"))
 }
 
 fn condition(kind: &str, value: &str, reason: &str, message: &str, now: Timestamp) -> JobCondition {

@@ -28,7 +28,10 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         queue: queue_of(&setup.informers.of::<ReplicaSet>()),
     };
     let owners = controller.sets.informer.clone();
-    controller.pods.on_change(enqueue_controller::<ReplicaSet, Pod>(owners, controller.queue.clone()));
+    controller.pods.on_change(enqueue_controller::<ReplicaSet, Pod>(
+        owners,
+        controller.queue.clone(),
+    ));
     setup.work(&controller.queue.clone(), controller);
 }
 
@@ -42,9 +45,15 @@ struct Controller {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(set) = self.sets.get(key) else { return Ok(()) };
-        let Some(spec) = set.spec.as_ref() else { return Ok(()) };
-        let Some(selector) = selector_of(Some(&spec.selector)) else { return Ok(()) };
+        let Some(set) = self.sets.get(key) else {
+            return Ok(());
+        };
+        let Some(spec) = set.spec.as_ref() else {
+            return Ok(());
+        };
+        let Some(selector) = selector_of(Some(&spec.selector)) else {
+            return Ok(());
+        };
         let active = claim(&*set, &self.sets, &self.pods, &selector, pods::is_active).await?;
         let managed = match set.metadata.deletion_timestamp {
             Some(_) => Ok(()),
@@ -54,7 +63,10 @@ impl Reconciler for Controller {
         // Pods just made or deleted are in the cache already, so one write tells of them.
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
         let mine = self.pods.controlled_by(uid);
-        let mine: Vec<_> = mine.into_iter().filter(|pod| selects(&selector, &pod.metadata)).collect();
+        let mine: Vec<_> = mine
+            .into_iter()
+            .filter(|pod| selects(&selector, &pod.metadata))
+            .collect();
         let now = self.context.now();
         let status = status_of(&set, &mine, managed.as_ref().err(), now);
         if set.status.as_ref() != Some(&status) {
@@ -75,17 +87,22 @@ impl Reconciler for Controller {
 
 impl Controller {
     async fn manage(&self, set: &ReplicaSet, active: &[Arc<Pod>]) -> Result<(), Error> {
-        let Some(spec) = set.spec.as_ref() else { return Ok(()) };
+        let Some(spec) = set.spec.as_ref() else {
+            return Ok(());
+        };
         let wanted = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or_default();
         if active.len() < wanted {
-            let Some(template) = spec.template.as_ref() else { return Ok(()) };
+            let Some(template) = spec.template.as_ref() else {
+                return Ok(());
+            };
             let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
             let pod = pods::from_template(template, namespace, controller_ref(set));
             for _ in 0..(wanted - active.len()).min(BURST) {
                 match self.pods.create(&pod).await {
                     Ok(made) => {
                         let name = made.metadata.name.unwrap_or_default();
-                        self.recorder.normal(set, "SuccessfulCreate", format!("Created pod: {name}"));
+                        self.recorder
+                            .normal(set, "SuccessfulCreate", format!("Created pod: {name}"));
                     }
                     Err(error) if error.namespace_terminating() => return Ok(()),
                     Err(error) => {
@@ -102,38 +119,67 @@ impl Controller {
             for pod in ranked.iter().take((active.len() - wanted).min(BURST)) {
                 let name = pod.metadata.name.as_deref().unwrap_or_default();
                 if let Err(error) = self.pods.delete(pod).await {
-                    self.recorder.warning(set, "FailedDelete", format!("Error deleting: {}", error.message()));
+                    self.recorder.warning(
+                        set,
+                        "FailedDelete",
+                        format!("Error deleting: {}", error.message()),
+                    );
                     return Err(error);
                 }
-                self.recorder.normal(set, "SuccessfulDelete", format!("Deleted pod: {name}"));
+                self.recorder
+                    .normal(set, "SuccessfulDelete", format!("Deleted pod: {name}"));
             }
         }
         Ok(())
     }
 }
 
-fn status_of(set: &ReplicaSet, mine: &[Arc<Pod>], failed: Option<&Error>, now: Timestamp) -> ReplicaSetStatus {
+fn status_of(
+    set: &ReplicaSet,
+    mine: &[Arc<Pod>],
+    failed: Option<&Error>,
+    now: Timestamp,
+) -> ReplicaSetStatus {
     let spec = set.spec.clone().unwrap_or_default();
     let min_ready = spec.min_ready_seconds.unwrap_or_default();
     let active: Vec<_> = mine.iter().filter(|pod| pods::is_active(pod)).collect();
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let labels = spec.template.and_then(|template| template.metadata).and_then(|meta| meta.labels).unwrap_or_default();
+    let labels = spec
+        .template
+        .and_then(|template| template.metadata)
+        .and_then(|meta| meta.labels)
+        .unwrap_or_default();
     let labelled = active.iter().filter(|pod| {
         let have = pod.metadata.labels.as_ref();
-        labels.iter().all(|(key, value)| have.and_then(|have| have.get(key)) == Some(value))
+        labels
+            .iter()
+            .all(|(key, value)| have.and_then(|have| have.get(key)) == Some(value))
     });
     let ready = active.iter().filter(|pod| pods::is_ready(pod));
-    let available = active.iter().filter(|pod| pods::is_available(pod, min_ready, now));
-    let terminating = mine.iter().filter(|pod| pods::is_terminating(pod) && !pods::is_finished(pod));
+    let available = active
+        .iter()
+        .filter(|pod| pods::is_available(pod, min_ready, now));
+    let terminating = mine
+        .iter()
+        .filter(|pod| pods::is_terminating(pod) && !pods::is_finished(pod));
 
     let old = set.status.clone().unwrap_or_default();
     let mut conditions = old.conditions.unwrap_or_default();
-    let known = conditions.iter().any(|condition| condition.type_ == "ReplicaFailure");
+    let known = conditions
+        .iter()
+        .any(|condition| condition.type_ == "ReplicaFailure");
     match failed {
         Some(error) if !known => conditions.push(ReplicaSetCondition {
             type_: "ReplicaFailure".into(),
             status: "True".into(),
-            reason: Some(if count(active.len()) < spec.replicas.unwrap_or(1) { "FailedCreate" } else { "FailedDelete" }.into()),
+            reason: Some(
+                if count(active.len()) < spec.replicas.unwrap_or(1) {
+                    "FailedCreate"
+                } else {
+                    "FailedDelete"
+                }
+                .into(),
+            ),
             message: Some(error.message()),
             last_transition_time: Some(Time(now)),
         }),

@@ -75,15 +75,28 @@ struct Controller {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(quota) = self.quotas.get(key) else { return Ok(()) };
-        let hard = quota.spec.as_ref().and_then(|spec| spec.hard.clone()).unwrap_or_default();
-        let used = hard.keys().map(|name| (name.clone(), Amount(self.used(&key.namespace, name).to_string()))).collect();
-        let status = ResourceQuotaStatus { hard: Some(hard), used: Some(used) };
+        let Some(quota) = self.quotas.get(key) else {
+            return Ok(());
+        };
+        let hard = quota
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.hard.clone())
+            .unwrap_or_default();
+        let used = hard
+            .keys()
+            .map(|name| (name.clone(), Amount(self.used(&key.namespace, name).to_string())))
+            .collect();
+        let status = ResourceQuotaStatus {
+            hard: Some(hard),
+            used: Some(used),
+        };
         let had = quota.status.clone().unwrap_or_default();
         let same = |a: &Option<BTreeMap<String, Amount>>, b: &Option<BTreeMap<String, Amount>>| {
             let (a, b) = (a.as_ref(), b.as_ref());
             let (a, b) = (a.into_iter().flatten(), b.into_iter().flatten());
-            a.map(|(name, amount)| (name, parsed(amount))).eq(b.map(|(name, amount)| (name, parsed(amount))))
+            a.map(|(name, amount)| (name, parsed(amount)))
+                .eq(b.map(|(name, amount)| (name, parsed(amount))))
         };
         if same(&had.hard, &status.hard) && same(&had.used, &status.used) {
             return Ok(());
@@ -96,7 +109,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     fn used(&self, namespace: &str, name: &str) -> Quantity {
-        let count = |number: usize| Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::DecimalSi);
+        let count = |number: usize| Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::Decimal);
         let counted = name.strip_prefix("count/").unwrap_or(name);
         match counted {
             "pods" if name == "count/pods" => count(self.pods.in_namespace(namespace).len()),
@@ -130,14 +143,23 @@ impl Controller {
         };
         let of_container = |container: &k8s_openapi::api::core::v1::Container| {
             let resources = container.resources.as_ref()?;
-            let list = if limits { resources.limits.as_ref() } else { resources.requests.as_ref() };
+            let list = if limits {
+                resources.limits.as_ref()
+            } else {
+                resources.requests.as_ref()
+            };
             list?.get(resource).map(parsed)
         };
         sum(self.living(namespace).map(|pod| {
             let spec = pod.spec.clone().unwrap_or_default();
             let main = sum(spec.containers.iter().filter_map(of_container));
             // Init containers run one after the other: the largest counts, if it is more than the others together.
-            let init = spec.init_containers.iter().flatten().filter_map(of_container).max();
+            let init = spec
+                .init_containers
+                .iter()
+                .flatten()
+                .filter_map(of_container)
+                .max();
             match init {
                 Some(init) if init > main => init,
                 _ => main,
@@ -146,15 +168,20 @@ impl Controller {
     }
 
     fn living(&self, namespace: &str) -> impl Iterator<Item = Arc<Pod>> {
-        self.pods.in_namespace(namespace).into_iter().filter(|pod| !pods::is_finished(pod))
+        self.pods
+            .in_namespace(namespace)
+            .into_iter()
+            .filter(|pod| !pods::is_finished(pod))
     }
 }
 
 fn parsed(amount: &Amount) -> Quantity {
-    Quantity::parse(&amount.0).unwrap_or_else(|_| Quantity::new(0, Format::DecimalSi))
+    Quantity::parse(&amount.0).unwrap_or_else(|_| Quantity::new(0, Format::Decimal))
 }
 
 /// A sum, in the format of its first part.
 fn sum(amounts: impl Iterator<Item = Quantity>) -> Quantity {
-    amounts.reduce(|a, b| a.add(&b)).unwrap_or_else(|| Quantity::new(0, Format::DecimalSi))
+    amounts
+        .reduce(|a, b| a.add(&b))
+        .unwrap_or_else(|| Quantity::new(0, Format::Decimal))
 }

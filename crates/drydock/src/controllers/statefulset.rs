@@ -35,7 +35,10 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         queue: queue_of(&setup.informers.of::<StatefulSet>()),
     };
     let owners = controller.sets.informer.clone();
-    controller.pods.on_change(enqueue_controller::<StatefulSet, Pod>(owners, controller.queue.clone()));
+    controller.pods.on_change(enqueue_controller::<StatefulSet, Pod>(
+        owners,
+        controller.queue.clone(),
+    ));
     setup.work(&controller.queue.clone(), controller);
 }
 
@@ -51,8 +54,12 @@ struct Controller {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(set) = self.sets.get(key) else { return Ok(()) };
-        let Some(selector) = selector_of(set.spec.as_ref().map(|spec| &spec.selector)) else { return Ok(()) };
+        let Some(set) = self.sets.get(key) else {
+            return Ok(());
+        };
+        let Some(selector) = selector_of(set.spec.as_ref().map(|spec| &spec.selector)) else {
+            return Ok(());
+        };
         let member = |pod: &Pod| parent_and_ordinal(pod).is_some_and(|(parent, _)| parent == key.name);
         let pods = claim(&*set, &self.sets, &self.pods, &selector, member).await?;
         let pods: Vec<Pod> = pods.iter().map(|pod| (**pod).clone()).collect();
@@ -70,7 +77,9 @@ impl Reconciler for Controller {
         self.truncate(&set, &pods, &history, [&current, &update]).await?;
 
         let min_ready = spec_of(&set).min_ready_seconds.unwrap_or_default();
-        if min_ready > 0 && status.ready_replicas.unwrap_or_default() != status.available_replicas.unwrap_or_default() {
+        if min_ready > 0
+            && status.ready_replicas.unwrap_or_default() != status.available_replicas.unwrap_or_default()
+        {
             let next = pods::next_available(pods.iter(), min_ready, self.context.now());
             let fallback = Duration::from_secs(u64::try_from(min_ready).unwrap_or_default());
             self.queue.add_after(key.clone(), next.unwrap_or(fallback));
@@ -81,7 +90,9 @@ impl Reconciler for Controller {
 
 fn spec_of(set: &StatefulSet) -> &StatefulSetSpec {
     static NONE: std::sync::OnceLock<StatefulSetSpec> = std::sync::OnceLock::new();
-    set.spec.as_ref().unwrap_or_else(|| NONE.get_or_init(StatefulSetSpec::default))
+    set.spec
+        .as_ref()
+        .unwrap_or_else(|| NONE.get_or_init(StatefulSetSpec::default))
 }
 
 fn name_of(set: &StatefulSet) -> &str {
@@ -90,7 +101,10 @@ fn name_of(set: &StatefulSet) -> &str {
 
 /// A finished rolling update makes the update revision the current one.
 fn complete(set: &StatefulSet, status: &mut StatefulSetStatus) {
-    let strategy = spec_of(set).update_strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
+    let strategy = spec_of(set)
+        .update_strategy
+        .as_ref()
+        .and_then(|strategy| strategy.type_.as_deref());
     let wanted = spec_of(set).replicas.unwrap_or(1);
     if strategy != Some("OnDelete")
         && status.updated_replicas.unwrap_or_default() == wanted
@@ -118,7 +132,10 @@ fn is_inconsistent(set: &StatefulSet, status: &StatefulSetStatus) -> bool {
 /// `web` and 3 of `web-3`.
 fn parent_and_ordinal(pod: &Pod) -> Option<(&str, i32)> {
     let (parent, ordinal) = pod.metadata.name.as_deref()?.rsplit_once('-')?;
-    let number = ordinal.parse().ok().filter(|_| ordinal.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let number = ordinal
+        .parse()
+        .ok()
+        .filter(|_| ordinal.bytes().all(|byte| byte.is_ascii_digit()))?;
     Some((parent, number))
 }
 
@@ -127,5 +144,10 @@ fn ordinal(pod: &Pod) -> i32 {
 }
 
 fn revision_label(pod: &Pod) -> &str {
-    pod.metadata.labels.as_ref().and_then(|labels| labels.get(REVISION_LABEL)).map(String::as_str).unwrap_or_default()
+    pod.metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(REVISION_LABEL))
+        .map(String::as_str)
+        .unwrap_or_default()
 }

@@ -46,7 +46,9 @@ pub(crate) fn go_json(value: &Value) -> String {
 /// Spells a number with letters that form no words.
 fn safe_encode(text: &str) -> String {
     const SAFE: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    text.bytes().map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()])).collect()
+    text.bytes()
+        .map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()]))
+        .collect()
 }
 
 const FNV_OFFSET: u32 = 2_166_136_261;
@@ -124,7 +126,14 @@ fn plain(types: &Types, kind: &str, value: Option<&Value>, out: &mut String) {
     list_map_or_plain(types, shape, name, element, value, out);
 }
 
-fn list_map_or_plain(types: &Types, shape: &str, name: &str, element: &str, value: Option<&Value>, out: &mut String) {
+fn list_map_or_plain(
+    types: &Types,
+    shape: &str,
+    name: &str,
+    element: &str,
+    value: Option<&Value>,
+    out: &mut String,
+) {
     match shape {
         "slice" => match value.and_then(Value::as_array).filter(|items| !items.is_empty()) {
             None => out.push_str("<nil>"),
@@ -139,7 +148,10 @@ fn list_map_or_plain(types: &Types, shape: &str, name: &str, element: &str, valu
                 out.push(']');
             }
         },
-        "map" => match value.and_then(Value::as_object).filter(|entries| !entries.is_empty()) {
+        "map" => match value
+            .and_then(Value::as_object)
+            .filter(|entries| !entries.is_empty())
+        {
             None => out.push_str("<nil>"),
             Some(entries) => {
                 let mut entries: Vec<_> = entries.iter().collect();
@@ -174,11 +186,17 @@ fn structure(types: &Types, name: &str, value: Option<&Value>, out: &mut String)
         ("resource.Quantity", Some(Value::String(text))) => return quantity(text, out),
         ("resource.Quantity", Some(Value::Number(number))) => return quantity(&number.to_string(), out),
         ("intstr.IntOrString", Some(Value::Number(number))) => {
-            let _ = write!(out, "{{Type:(intstr.Type)0 IntVal:(int32){number} StrVal:(string)}}");
+            let _ = write!(
+                out,
+                "{{Type:(intstr.Type)0 IntVal:(int32){number} StrVal:(string)}}"
+            );
             return;
         }
         ("intstr.IntOrString", Some(Value::String(text))) => {
-            let _ = write!(out, "{{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string){text}}}");
+            let _ = write!(
+                out,
+                "{{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string){text}}}"
+            );
             return;
         }
         _ => {}
@@ -186,13 +204,23 @@ fn structure(types: &Types, name: &str, value: Option<&Value>, out: &mut String)
     let empty = Map::new();
     let object = value.and_then(Value::as_object).unwrap_or(&empty);
     out.push('{');
-    for (i, entry) in types.get(name).map(Vec::as_slice).unwrap_or_default().iter().enumerate() {
+    for (i, entry) in types
+        .get(name)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
         if i > 0 {
             out.push(' ');
         }
         let _ = write!(out, "{}:", entry.go);
         // `<` is a struct embedded in this one's JSON object; a time's inside is not looked into.
-        let inner = if entry.json == "<" { value.filter(|v| v.is_object()) } else { object.get(entry.json) };
+        let inner = if entry.json == "<" {
+            value.filter(|v| v.is_object())
+        } else {
+            object.get(entry.json)
+        };
         field(types, entry.kind, inner, out);
     }
     out.push('}');
@@ -201,7 +229,9 @@ fn structure(types: &Types, name: &str, value: Option<&Value>, out: &mut String)
 /// A parsed quantity. The text is kept in it only where it is the canonical form by a quick look.
 fn quantity(text: &str, out: &mut String) {
     let digits = text.trim_start_matches(['+', '-']);
-    let split = digits.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(digits.len());
+    let split = digits
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(digits.len());
     let (number, suffix) = digits.split_at(split);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = whole.trim_start_matches('0');
@@ -241,16 +271,36 @@ fn quantity(text: &str, out: &mut String) {
 }
 
 fn interpret(suffix: &str) -> (&'static str, i32) {
-    const DECIMAL: [(&str, i32); 10] =
-        [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
-    const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+    const DECIMAL: [(&str, i32); 10] = [
+        ("n", -9),
+        ("u", -6),
+        ("m", -3),
+        ("", 0),
+        ("k", 3),
+        ("M", 6),
+        ("G", 9),
+        ("T", 12),
+        ("P", 15),
+        ("E", 18),
+    ];
+    const BINARY: [(&str, i32); 6] = [
+        ("Ki", 10),
+        ("Mi", 20),
+        ("Gi", 30),
+        ("Ti", 40),
+        ("Pi", 50),
+        ("Ei", 60),
+    ];
     if let Some((_, exponent)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         return ("BinarySI", *exponent);
     }
     if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
         return ("DecimalSI", *exponent);
     }
-    ("DecimalExponent", suffix.trim_start_matches(['e', 'E']).parse().unwrap_or_default())
+    (
+        "DecimalExponent",
+        suffix.trim_start_matches(['e', 'E']).parse().unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
@@ -259,8 +309,12 @@ mod tests {
 
     #[test]
     fn the_dump_and_its_hash_are_the_real_ones() {
-        let template: Value = serde_json::from_str(include_str!("template_hash/fixtures/template.json")).unwrap();
-        assert_eq!(dump(&template), include_str!("template_hash/fixtures/template.dump").trim_end());
+        let template: Value =
+            serde_json::from_str(include_str!("template_hash/fixtures/template.json")).unwrap();
+        assert_eq!(
+            dump(&template),
+            include_str!("template_hash/fixtures/template.dump").trim_end()
+        );
         assert_eq!(template_hash(&template, None), "599cf9866b");
     }
 }

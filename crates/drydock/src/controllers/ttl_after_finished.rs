@@ -15,7 +15,11 @@ use super::{Error, Reconciler, Setup, queue_of};
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
     let queue = queue_of(&setup.informers.of::<Job>());
-    let controller = Controller { jobs: setup.handle(), context: setup.context.clone(), queue: queue.clone() };
+    let controller = Controller {
+        jobs: setup.handle(),
+        context: setup.context.clone(),
+        queue: queue.clone(),
+    };
     setup.work(&queue, controller);
 }
 
@@ -27,7 +31,9 @@ struct Controller {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(job) = self.jobs.get(key) else { return Ok(()) };
+        let Some(job) = self.jobs.get(key) else {
+            return Ok(());
+        };
         match self.left(&job) {
             None => Ok(()),
             Some(left) if !left.is_zero() => {

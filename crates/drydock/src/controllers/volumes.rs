@@ -1,4 +1,4 @@
-//! `persistentvolume-binder-controller` and the two protection controllers, narrow.
+//! `persistentvolume-binder-controller`, narrow; [`protection`] holds the two protection controllers.
 //!
 //! Every claim whose StorageClass exists gets a volume of its own, made on the simulated node; volumes made by hand
 //! are bound only to claims that name them. Where no StorageClass exists at all, a default one is made.
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
-    HostPathVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus,
-    PersistentVolumeSpec, Pod,
+    HostPathVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim,
+    PersistentVolumeClaimStatus, PersistentVolumeSpec, Pod,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,15 +16,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::events::Recorder;
 use super::informer::{Informer, ObjectKey};
 use super::informers::Handle;
-use super::queue::Queue;
 use super::{Error, Reconciler, Setup, pods, queue_of};
+
+pub(super) mod protection;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const PROVISIONER: &str = "windlass.dev/drydock";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
-const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
-const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
     let binder = Binder {
@@ -37,15 +36,26 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
     let queue = queue_of(&binder.claims);
     let adds = queue.clone();
     binder.volumes.on_change(move |change| {
-        let claim = change.latest().spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
+        let claim = change
+            .latest()
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.claim_ref.as_ref());
         if let Some(claim) = claim {
             let namespace = claim.namespace.as_deref().unwrap_or_default();
-            adds.add(ObjectKey::new(namespace, claim.name.as_deref().unwrap_or_default()));
+            adds.add(ObjectKey::new(
+                namespace,
+                claim.name.as_deref().unwrap_or_default(),
+            ));
         }
     });
     let (adds, claims) = (queue.clone(), binder.claims.informer.clone());
     binder.classes.on_change(move |_| {
-        for claim in claims.all().iter().filter(|claim| phase_of(claim) != Some("Bound")) {
+        for claim in claims
+            .all()
+            .iter()
+            .filter(|claim| phase_of(claim) != Some("Bound"))
+        {
             adds.add(ObjectKey::of(&claim.metadata));
         }
     });
@@ -76,7 +86,9 @@ struct Binder {
 
 impl Reconciler for Binder {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(claim) = self.claims.get(key) else { return self.reclaim(key).await };
+        let Some(claim) = self.claims.get(key) else {
+            return self.reclaim(key).await;
+        };
         if claim.metadata.deletion_timestamp.is_some() || phase_of(&claim) == Some("Bound") {
             return self.reclaim(key).await;
         }
@@ -97,22 +109,40 @@ impl Reconciler for Binder {
 
 impl Binder {
     /// Makes the claim's volume. `None` if it has to wait.
-    async fn provision(&self, claim: &mut PersistentVolumeClaim) -> Result<Option<Arc<PersistentVolume>>, Error> {
+    async fn provision(
+        &self,
+        claim: &mut PersistentVolumeClaim,
+    ) -> Result<Option<Arc<PersistentVolume>>, Error> {
         let spec = claim.spec.get_or_insert_default();
         let Some(class) = self.class_of(spec.storage_class_name.as_deref()) else {
             let message = match spec.storage_class_name.as_deref().filter(|name| !name.is_empty()) {
                 Some(name) => format!("storageclass.storage.k8s.io {name:?} not found"),
-                None => "no persistent volumes available for this claim and no storage class is set".to_owned(),
+                None => {
+                    "no persistent volumes available for this claim and no storage class is set".to_owned()
+                }
             };
-            let reason = if message.starts_with("no ") { "FailedBinding" } else { "ProvisioningFailed" };
-            let kind = if reason == "FailedBinding" { "Normal" } else { "Warning" };
-            self.recorder.note(super::events::reference(claim), kind, reason, message);
+            let reason = if message.starts_with("no ") {
+                "FailedBinding"
+            } else {
+                "ProvisioningFailed"
+            };
+            let kind = if reason == "FailedBinding" {
+                "Normal"
+            } else {
+                "Warning"
+            };
+            self.recorder
+                .note(super::events::reference(claim), kind, reason, message);
             return Ok(None);
         };
         let key = ObjectKey::of(&claim.metadata);
         let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
         let in_namespace = self.pods.in_namespace(&key.namespace);
-        if waits && !in_namespace.iter().any(|pod| claims_of(pod).any(|used| used == key)) {
+        if waits
+            && !in_namespace
+                .iter()
+                .any(|pod| claims_of(pod).any(|used| used == key))
+        {
             let message = "waiting for first consumer to be created before binding".to_owned();
             self.recorder.normal(claim, "WaitForFirstConsumer", message);
             return Ok(None);
@@ -140,7 +170,10 @@ impl Binder {
             },
             spec: Some(PersistentVolumeSpec {
                 access_modes: spec.access_modes.clone(),
-                capacity: spec.resources.as_ref().and_then(|resources| resources.requests.clone()),
+                capacity: spec
+                    .resources
+                    .as_ref()
+                    .and_then(|resources| resources.requests.clone()),
                 claim_ref: Some(reference),
                 host_path: Some(HostPathVolumeSource {
                     path: format!("/var/lib/drydock/volumes/{name}"),
@@ -154,9 +187,16 @@ impl Binder {
             status: None,
         };
         let made = self.volumes.create(&volume).await?;
-        self.recorder.normal(claim, "ProvisioningSucceeded", format!("Successfully provisioned volume {name}"));
+        self.recorder.normal(
+            claim,
+            "ProvisioningSucceeded",
+            format!("Successfully provisioned volume {name}"),
+        );
         let annotations = claim.metadata.annotations.get_or_insert_default();
-        for key in ["volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner"] {
+        for key in [
+            "volume.beta.kubernetes.io/storage-provisioner",
+            "volume.kubernetes.io/storage-provisioner",
+        ] {
             annotations.insert(key.to_owned(), class.provisioner.clone());
         }
         Ok(Some(Arc::new(made)))
@@ -180,7 +220,9 @@ impl Binder {
             bound = self.volumes.update_status(&bound).await?;
         }
         let annotations = claim.metadata.annotations.get_or_insert_default();
-        let unmarked = annotations.insert(BIND_COMPLETED.to_owned(), "yes".to_owned()).is_none();
+        let unmarked = annotations
+            .insert(BIND_COMPLETED.to_owned(), "yes".to_owned())
+            .is_none();
         let spec = claim.spec.get_or_insert_default();
         if unmarked || spec.volume_name.is_none() {
             if spec.volume_name.is_none() {
@@ -204,10 +246,16 @@ impl Binder {
         let claim = self.claims.get(key);
         for volume in self.volumes.all() {
             let spec = volume.spec.clone().unwrap_or_default();
-            let Some(of) = spec.claim_ref.as_ref() else { continue };
-            let of_key =
-                ObjectKey::new(of.namespace.as_deref().unwrap_or_default(), of.name.as_deref().unwrap_or_default());
-            let alive = claim.as_ref().is_some_and(|claim| of.uid.is_none() || of.uid == claim.metadata.uid);
+            let Some(of) = spec.claim_ref.as_ref() else {
+                continue;
+            };
+            let of_key = ObjectKey::new(
+                of.namespace.as_deref().unwrap_or_default(),
+                of.name.as_deref().unwrap_or_default(),
+            );
+            let alive = claim
+                .as_ref()
+                .is_some_and(|claim| of.uid.is_none() || of.uid == claim.metadata.uid);
             if of_key != *key || alive || of.uid.is_none() || volume.metadata.deletion_timestamp.is_some() {
                 continue;
             }
@@ -231,10 +279,13 @@ impl Binder {
             None => {
                 let marked = |class: &Arc<StorageClass>| {
                     let annotations = class.metadata.annotations.as_ref();
-                    annotations.and_then(|all| all.get(DEFAULT_CLASS)).is_some_and(|value| value == "true")
+                    annotations
+                        .and_then(|all| all.get(DEFAULT_CLASS))
+                        .is_some_and(|value| value == "true")
                 };
                 let all = self.classes.all().into_iter();
-                all.filter(marked).max_by_key(|class| class.metadata.creation_timestamp.clone())
+                all.filter(marked)
+                    .max_by_key(|class| class.metadata.creation_timestamp.clone())
             }
         }
     }
@@ -271,69 +322,4 @@ fn claims_of(pod: &Pod) -> impl Iterator<Item = ObjectKey> {
     volumes
         .filter_map(|volume| volume.persistent_volume_claim.as_ref())
         .map(move |source| ObjectKey::new(namespace, &source.claim_name))
-}
-
-/// `persistentvolumeclaim-protection-controller`: a deleted claim stays as long as a pod uses it.
-pub(crate) fn start_claim_protection(setup: &mut Setup<'_>) {
-    let protection = ClaimProtection { claims: setup.handle(), pods: setup.informers.of() };
-    let queue: Queue<ObjectKey> = queue_of(&protection.claims);
-    let adds = queue.clone();
-    protection.pods.on_change(move |change| claims_of(change.latest()).for_each(|key| adds.add(key)));
-    setup.work(&queue, protection);
-}
-
-struct ClaimProtection {
-    claims: Handle<PersistentVolumeClaim>,
-    pods: Arc<Informer<Pod>>,
-}
-
-impl Reconciler for ClaimProtection {
-    async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(claim) = self.claims.get(key).filter(|claim| claim.metadata.deletion_timestamp.is_some()) else {
-            return Ok(());
-        };
-        let pods = self.pods.in_namespace(&key.namespace);
-        let used = pods.iter().any(|pod| !pods::is_finished(pod) && claims_of(pod).any(|used| used == *key));
-        match without(&claim.metadata, CLAIM_FINALIZER).filter(|_| !used) {
-            Some(metadata) => {
-                self.claims.update(&PersistentVolumeClaim { metadata, ..(*claim).clone() }).await.map(|_| ())
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// `persistentvolume-protection-controller`: a deleted volume stays as long as it is bound.
-pub(crate) fn start_volume_protection(setup: &mut Setup<'_>) {
-    let protection = VolumeProtection { volumes: setup.handle() };
-    let queue = queue_of(&protection.volumes);
-    setup.work(&queue, protection);
-}
-
-struct VolumeProtection {
-    volumes: Handle<PersistentVolume>,
-}
-
-impl Reconciler for VolumeProtection {
-    async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(volume) = self.volumes.get(key).filter(|volume| volume.metadata.deletion_timestamp.is_some()) else {
-            return Ok(());
-        };
-        let bound = volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound");
-        match without(&volume.metadata, VOLUME_FINALIZER).filter(|_| !bound) {
-            Some(metadata) => {
-                self.volumes.update(&PersistentVolume { metadata, ..(*volume).clone() }).await.map(|_| ())
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Metadata without a finalizer. `None` if it has none such.
-fn without(meta: &ObjectMeta, finalizer: &str) -> Option<ObjectMeta> {
-    let mut meta = meta.clone();
-    let finalizers = meta.finalizers.as_mut()?;
-    let before = finalizers.len();
-    finalizers.retain(|have| have != finalizer);
-    (finalizers.len() < before).then_some(meta)
 }

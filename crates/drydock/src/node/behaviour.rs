@@ -43,20 +43,31 @@ impl Behaviours {
 
     /// Takes a pattern out again.
     pub fn remove(&self, pattern: &str) {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| known != pattern);
+        self.rules
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(known, _)| known != pattern);
     }
 
     /// What is set for an image.
     #[must_use]
     pub fn of(&self, image: &str) -> Option<Behaviour> {
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        rules.iter().rev().find(|(pattern, _)| matches(pattern, image)).map(|(_, behaviour)| behaviour.clone())
+        rules
+            .iter()
+            .rev()
+            .find(|(pattern, _)| matches(pattern, image))
+            .map(|(_, behaviour)| behaviour.clone())
     }
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(first) else {
+        return false;
+    };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
-    VolumeMountStatus,
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
+    ContainerStatus, VolumeMountStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
@@ -22,8 +22,13 @@ const FORGIVEN_AFTER: i64 = 600;
 #[derive(Clone, Debug)]
 pub(super) enum State {
     /// Not started (again) yet.
-    Waiting { reason: &'static str, message: Option<String> },
-    Running { since: Timestamp },
+    Waiting {
+        reason: &'static str,
+        message: Option<String>,
+    },
+    Running {
+        since: Timestamp,
+    },
     Terminated(ContainerStateTerminated),
 }
 
@@ -50,18 +55,28 @@ impl Machine {
         let state = match (state.running, state.terminated) {
             (Some(running), _) => match running.started_at {
                 Some(since) => State::Running { since: since.0 },
-                None => State::Waiting { reason: waiting, message: None },
+                None => State::Waiting {
+                    reason: waiting,
+                    message: None,
+                },
             },
             (None, Some(terminated)) => State::Terminated(terminated),
-            (None, None) => State::Waiting { reason: waiting, message: None },
+            (None, None) => State::Waiting {
+                reason: waiting,
+                message: None,
+            },
         };
         Self {
             spec: spec.clone(),
             state,
             ready: known.is_some_and(|status| status.ready),
             restarts: known.map(|status| status.restart_count).unwrap_or_default(),
-            last: known.and_then(|status| status.last_state.clone()).and_then(|state| state.terminated),
-            id: known.and_then(|status| status.container_id.clone()).filter(|id| !id.is_empty()),
+            last: known
+                .and_then(|status| status.last_state.clone())
+                .and_then(|state| state.terminated),
+            id: known
+                .and_then(|status| status.container_id.clone())
+                .filter(|id| !id.is_empty()),
             signal: None,
             busy: false,
             life: 0,
@@ -119,36 +134,56 @@ impl Machine {
         let begun = self.id.is_some();
         let state = match &self.state {
             State::Waiting { reason, message } => ContainerState {
-                waiting: Some(ContainerStateWaiting { reason: Some((*reason).to_owned()), message: message.clone() }),
+                waiting: Some(ContainerStateWaiting {
+                    reason: Some((*reason).to_owned()),
+                    message: message.clone(),
+                }),
                 ..ContainerState::default()
             },
             State::Running { since } => ContainerState {
-                running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
+                running: Some(ContainerStateRunning {
+                    started_at: Some(Time(*since)),
+                }),
                 ..ContainerState::default()
             },
-            State::Terminated(ended) => {
-                ContainerState { terminated: Some(ended.clone()), ..ContainerState::default() }
-            }
+            State::Terminated(ended) => ContainerState {
+                terminated: Some(ended.clone()),
+                ..ContainerState::default()
+            },
         };
-        let mounts = self.spec.volume_mounts.iter().flatten().map(|mount| VolumeMountStatus {
-            name: mount.name.clone(),
-            mount_path: mount.mount_path.clone(),
-            read_only: mount.read_only.filter(|read_only| *read_only),
-            recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
-            volume_status: None,
-        });
+        let mounts = self
+            .spec
+            .volume_mounts
+            .iter()
+            .flatten()
+            .map(|mount| VolumeMountStatus {
+                name: mount.name.clone(),
+                mount_path: mount.mount_path.clone(),
+                read_only: mount.read_only.filter(|read_only| *read_only),
+                recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
+                volume_status: None,
+            });
         let resources = self.spec.resources.clone().filter(|_| begun && self.is_running());
         ContainerStatus {
             name: self.spec.name.clone(),
-            image_id: if begun { format!("drydock://{image}") } else { String::new() },
+            image_id: if begun {
+                format!("drydock://{image}")
+            } else {
+                String::new()
+            },
             image,
             container_id: self.id.clone(),
             ready: if is_init { self.has_succeeded() } else { self.ready },
             started: Some(self.is_running()),
             restart_count: self.restarts,
             state: Some(state),
-            last_state: Some(ContainerState { terminated: self.last.clone(), ..ContainerState::default() }),
-            allocated_resources: resources.as_ref().and_then(|resources| resources.requests.clone()),
+            last_state: Some(ContainerState {
+                terminated: self.last.clone(),
+                ..ContainerState::default()
+            }),
+            allocated_resources: resources
+                .as_ref()
+                .and_then(|resources| resources.requests.clone()),
             resources,
             volume_mounts: Some(mounts.collect::<Vec<_>>()).filter(|mounts| !mounts.is_empty()),
             ..ContainerStatus::default()

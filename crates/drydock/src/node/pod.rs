@@ -77,15 +77,29 @@ impl Worker {
         let status = pod.status.clone().unwrap_or_default();
         let spec = pod.spec.clone().unwrap_or_default();
         let known = |statuses: &Option<Vec<_>>, name: &str| {
-            statuses.iter().flatten().find(|s: &&k8s_openapi::api::core::v1::ContainerStatus| s.name == name).cloned()
+            statuses
+                .iter()
+                .flatten()
+                .find(|s: &&k8s_openapi::api::core::v1::ContainerStatus| s.name == name)
+                .cloned()
         };
         let inits = spec.init_containers.unwrap_or_default();
-        let waiting = if inits.is_empty() { "ContainerCreating" } else { "PodInitializing" };
-        let init = inits
+        let waiting = if inits.is_empty() {
+            "ContainerCreating"
+        } else {
+            "PodInitializing"
+        };
+        let init = inits.iter().map(|c| {
+            Machine::new(
+                c,
+                known(&status.init_container_statuses, &c.name).as_ref(),
+                "PodInitializing",
+            )
+        });
+        let main = spec
+            .containers
             .iter()
-            .map(|c| Machine::new(c, known(&status.init_container_statuses, &c.name).as_ref(), "PodInitializing"));
-        let main =
-            spec.containers.iter().map(|c| Machine::new(c, known(&status.container_statuses, &c.name).as_ref(), waiting));
+            .map(|c| Machine::new(c, known(&status.container_statuses, &c.name).as_ref(), waiting));
         Self {
             kubelet,
             address,
@@ -119,7 +133,11 @@ impl Worker {
                 }
             }
             let gone = self.stopping && !self.main.iter().chain(&self.init).any(Machine::is_running);
-            let told = if gone { self.bury().await } else { self.tell().await };
+            let told = if gone {
+                self.bury().await
+            } else {
+                self.tell().await
+            };
             if let Err(error) = &told {
                 tracing::debug!(pod = %ObjectKey::of(&self.pod.metadata), %error, "failed, will try again");
             }
@@ -163,10 +181,18 @@ impl Worker {
     /// Begins whatever can begin now.
     fn advance(&mut self) {
         match self.kubelet.missing_volume(&self.pod) {
-            Some((volume, why)) if self.main.iter().chain(&self.init).all(|machine| machine.id.is_none()) => {
+            Some((volume, why))
+                if self
+                    .main
+                    .iter()
+                    .chain(&self.init)
+                    .all(|machine| machine.id.is_none()) =>
+            {
                 let message = format!("MountVolume.SetUp failed for volume {volume:?} : {why}");
                 if self.mount_failure.as_ref() != Some(&message) {
-                    self.kubelet.recorder.warning(&*self.pod, "FailedMount", message.clone());
+                    self.kubelet
+                        .recorder
+                        .warning(&*self.pod, "FailedMount", message.clone());
                     self.mount_failure = Some(message);
                 }
                 return;
@@ -194,7 +220,13 @@ impl Worker {
         let spec = machine.spec.clone();
         if let Some(missing) = self.kubelet.missing_env(&self.pod, &spec) {
             let machine = &mut self.machines(init)[at];
-            let first = !matches!(machine.state, State::Waiting { reason: "CreateContainerConfigError", .. });
+            let first = !matches!(
+                machine.state,
+                State::Waiting {
+                    reason: "CreateContainerConfigError",
+                    ..
+                }
+            );
             machine.wait_for("CreateContainerConfigError", Some(missing.clone()));
             self.awaits_reference = true;
             if first {
@@ -205,8 +237,15 @@ impl Worker {
         let machine = &mut self.machines(init)[at];
         machine.busy = true;
         machine.life += 1;
-        let which = Which { init, at, life: machine.life };
-        let pull = self.kubelet.runtime.pull(spec.image.as_deref().unwrap_or_default());
+        let which = Which {
+            init,
+            at,
+            life: machine.life,
+        };
+        let pull = self
+            .kubelet
+            .runtime
+            .pull(spec.image.as_deref().unwrap_or_default());
         self.push(which, pull.map(What::Pulled));
     }
 
@@ -221,11 +260,19 @@ impl Worker {
     }
 
     fn push(&mut self, which: Which, future: impl Future<Output = What> + Send + 'static) {
-        self.steps.push(async move { Step { which, what: future.await } }.boxed());
+        self.steps.push(
+            async move {
+                Step {
+                    which,
+                    what: future.await,
+                }
+            }
+            .boxed(),
+        );
     }
 
     fn take(&mut self, Step { which, what }: Step) {
-        let now = self.kubelet.context.now();
+        let now = self.kubelet.now();
         let machine = &mut self.machines(which.init)[which.at];
         if machine.life != which.life {
             return;
@@ -234,36 +281,71 @@ impl Worker {
         let image = spec.image.clone().unwrap_or_default();
         match what {
             What::Pulled(Ok(())) => {
-                let message = format!("Container image {image:?} already present on machine and can be accessed by the pod");
+                let message = format!(
+                    "Container image {image:?} already present on machine and can be accessed by the pod"
+                );
                 self.event(&spec.name, which.init, "Normal", "Pulled", message);
                 self.start(which);
             }
             What::Pulled(Err(why)) => {
-                let first = !matches!(machine.state, State::Waiting { reason: "ImagePullBackOff", .. });
+                let first = !matches!(
+                    machine.state,
+                    State::Waiting {
+                        reason: "ImagePullBackOff",
+                        ..
+                    }
+                );
                 let delay = machine.next_backoff();
                 if first {
                     machine.wait_for("ErrImagePull", Some(why.clone()));
                 }
                 let event = |message| (spec.name.clone(), "Failed", message);
-                let events = [event(format!("Failed to pull image {image:?}: {why}")), event("Error: ErrImagePull".into())];
+                let events = [
+                    event(format!("Failed to pull image {image:?}: {why}")),
+                    event("Error: ErrImagePull".into()),
+                ];
                 for (name, reason, message) in events {
                     self.event(&name, which.init, "Warning", reason, message);
                 }
                 if first {
-                    self.push(which, tokio::time::sleep(RETRY).map(move |()| What::BackOffPull(why)));
+                    self.push(
+                        which,
+                        tokio::time::sleep(RETRY).map(move |()| What::BackOffPull(why)),
+                    );
                 }
                 self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));
             }
             What::BackOffPull(why) => {
-                machine.wait_for("ImagePullBackOff", Some(format!("Back-off pulling image {image:?}: ErrImagePull: {why}")));
-                self.event(&spec.name, which.init, "Normal", "BackOff", format!("Back-off pulling image {image:?}"));
-                self.event(&spec.name, which.init, "Warning", "Failed", "Error: ImagePullBackOff".into());
+                machine.wait_for(
+                    "ImagePullBackOff",
+                    Some(format!("Back-off pulling image {image:?}: ErrImagePull: {why}")),
+                );
+                self.event(
+                    &spec.name,
+                    which.init,
+                    "Normal",
+                    "BackOff",
+                    format!("Back-off pulling image {image:?}"),
+                );
+                self.event(
+                    &spec.name,
+                    which.init,
+                    "Warning",
+                    "Failed",
+                    "Error: ImagePullBackOff".into(),
+                );
             }
             What::Started(Ok(running)) => self.started(which, running),
             What::Started(Err(why)) => {
                 let delay = machine.next_backoff();
                 machine.wait_for("RunContainerError", Some(why.clone()));
-                self.event(&spec.name, which.init, "Warning", "Failed", format!("Error: {why}"));
+                self.event(
+                    &spec.name,
+                    which.init,
+                    "Warning",
+                    "Failed",
+                    format!("Error: {why}"),
+                );
                 self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));
             }
             What::Ready => machine.ready = machine.is_running(),
@@ -283,7 +365,7 @@ impl Worker {
     }
 
     fn started(&mut self, which: Which, running: Running) {
-        let now = self.kubelet.context.now();
+        let now = self.kubelet.now();
         let id = format!("drydock://{}", self.kubelet.context.text_of(ID_LETTERS, 64));
         let machine = &mut self.machines(which.init)[which.at];
         machine.signal = Some(running.signal);
@@ -323,7 +405,10 @@ impl Worker {
         let delay = if first { Duration::ZERO } else { machine.backoff };
         machine.next_backoff();
         let place = format!("{}_{}({uid})", key.name, key.namespace);
-        let message = format!("back-off {} restarting failed container={name} pod={place}", go_seconds(delay));
+        let message = format!(
+            "back-off {} restarting failed container={name} pod={place}",
+            go_seconds(delay)
+        );
         machine.wait_for("CrashLoopBackOff", Some(message));
         if first {
             return;
@@ -332,7 +417,10 @@ impl Worker {
         machine.restarts -= 1;
         machine.busy = true;
         machine.life += 1;
-        let which = Which { life: machine.life, ..which };
+        let which = Which {
+            life: machine.life,
+            ..which
+        };
         let message = format!("Back-off restarting failed container {name} in pod {place}");
         self.event(&name, which.init, "Warning", "BackOff", message);
         self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));
@@ -347,7 +435,7 @@ impl Worker {
         self.stopping = true;
         let grace = self.pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
         let grace = Duration::from_secs(u64::try_from(grace).unwrap_or_default());
-        let now = self.kubelet.context.now();
+        let now = self.kubelet.now();
         for init in [true, false] {
             for at in 0..self.machines(init).len() {
                 let machine = &mut self.machines(init)[at];
@@ -359,8 +447,17 @@ impl Worker {
                     continue;
                 };
                 signal.send_replace(Signal::Terminate);
-                self.event(&name, init, "Normal", "Killing", format!("Stopping container {name}"));
-                self.push(Which { init, at, life }, tokio::time::sleep(grace).map(|()| What::KillNow));
+                self.event(
+                    &name,
+                    init,
+                    "Normal",
+                    "Killing",
+                    format!("Stopping container {name}"),
+                );
+                self.push(
+                    Which { init, at, life },
+                    tokio::time::sleep(grace).map(|()| What::KillNow),
+                );
             }
         }
     }
@@ -368,13 +465,22 @@ impl Worker {
     /// The pod's last words and its removal.
     async fn bury(&mut self) -> Result<(), Error> {
         // Whoever holds a finalizer on the pod wants to know how it ended; nobody else sees it again.
-        if self.pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()) {
+        if self
+            .pod
+            .metadata
+            .finalizers
+            .as_ref()
+            .is_some_and(|finalizers| !finalizers.is_empty())
+        {
             self.tell().await?;
         }
         if self.buried || self.pod.metadata.deletion_grace_period_seconds == Some(0) {
             return Ok(());
         }
-        self.kubelet.pods.delete_with(&self.pod, DeleteParams::default().grace_period(0)).await?;
+        self.kubelet
+            .pods
+            .delete_with(&self.pod, DeleteParams::default().grace_period(0))
+            .await?;
         self.buried = true;
         Ok(())
     }
@@ -384,12 +490,17 @@ impl Worker {
         if pods::is_finished(&self.pod) && !self.stopping {
             return Ok(());
         }
-        let status = pod_status(self, self.kubelet.context.now());
+        let status = pod_status(self, self.kubelet.now());
         if status == self.written {
             return Ok(());
         }
         let patch = Patch::Strategic(status_patch(&self.pod, &status));
-        match self.kubelet.pods.patch_status(&ObjectKey::of(&self.pod.metadata), &patch).await {
+        match self
+            .kubelet
+            .pods
+            .patch_status(&ObjectKey::of(&self.pod.metadata), &patch)
+            .await
+        {
             Ok(_) => self.written = status,
             Err(error) if error.has_reason("NotFound") => self.written = status,
             Err(error) => return Err(error),
@@ -398,7 +509,11 @@ impl Worker {
     }
 
     pub(super) fn restart_policy(&self) -> &str {
-        self.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always")
+        self.pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.restart_policy.as_deref())
+            .unwrap_or("Always")
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -407,8 +522,10 @@ impl Worker {
 
     fn event(&self, container: &str, init: bool, kind: &'static str, reason: &'static str, message: String) {
         let list = if init { "initContainers" } else { "containers" };
-        let about =
-            ObjectReference { field_path: Some(format!("spec.{list}{{{container}}}")), ..reference(&*self.pod) };
+        let about = ObjectReference {
+            field_path: Some(format!("spec.{list}{{{container}}}")),
+            ..reference(&*self.pod)
+        };
         self.kubelet.recorder.note(about, kind, reason, message);
     }
 }

@@ -25,7 +25,9 @@ pub(crate) fn trim_secret(object: &mut Secret) {
 }
 
 fn trim<V: Default>(data: Option<&mut BTreeMap<String, V>>) {
-    data.into_iter().flat_map(BTreeMap::values_mut).for_each(|value| *value = V::default());
+    data.into_iter()
+        .flat_map(BTreeMap::values_mut)
+        .for_each(|value| *value = V::default());
 }
 
 impl Kubelet {
@@ -34,17 +36,38 @@ impl Kubelet {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         for volume in pod.spec.as_ref()?.volumes.iter().flatten() {
             let mut missing = None;
-            if let Some(source) = volume.config_map.as_ref().filter(|source| source.optional != Some(true)) {
+            if let Some(source) = volume
+                .config_map
+                .as_ref()
+                .filter(|source| source.optional != Some(true))
+            {
                 missing = missing.or_else(|| self.missing_config_map(namespace, &source.name));
             }
-            if let Some(source) = volume.secret.as_ref().filter(|source| source.optional != Some(true)) {
+            if let Some(source) = volume
+                .secret
+                .as_ref()
+                .filter(|source| source.optional != Some(true))
+            {
                 missing = missing.or_else(|| self.missing_secret(namespace, source.secret_name.as_deref()?));
             }
-            for source in volume.projected.iter().filter_map(|projected| projected.sources.as_ref()).flatten() {
-                if let Some(source) = source.config_map.as_ref().filter(|source| source.optional != Some(true)) {
+            for source in volume
+                .projected
+                .iter()
+                .filter_map(|projected| projected.sources.as_ref())
+                .flatten()
+            {
+                if let Some(source) = source
+                    .config_map
+                    .as_ref()
+                    .filter(|source| source.optional != Some(true))
+                {
                     missing = missing.or_else(|| self.missing_config_map(namespace, &source.name));
                 }
-                if let Some(source) = source.secret.as_ref().filter(|source| source.optional != Some(true)) {
+                if let Some(source) = source
+                    .secret
+                    .as_ref()
+                    .filter(|source| source.optional != Some(true))
+                {
                     missing = missing.or_else(|| self.missing_secret(namespace, &source.name));
                 }
             }
@@ -60,28 +83,47 @@ impl Kubelet {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         for source in container.env_from.iter().flatten() {
             let missing = match (&source.config_map_ref, &source.secret_ref) {
-                (Some(source), _) if source.optional != Some(true) => self.missing_config_map(namespace, &source.name),
-                (_, Some(source)) if source.optional != Some(true) => self.missing_secret(namespace, &source.name),
+                (Some(source), _) if source.optional != Some(true) => {
+                    self.missing_config_map(namespace, &source.name)
+                }
+                (_, Some(source)) if source.optional != Some(true) => {
+                    self.missing_secret(namespace, &source.name)
+                }
                 _ => None,
             };
             if missing.is_some() {
                 return missing;
             }
         }
-        for source in container.env.iter().flatten().filter_map(|env| env.value_from.as_ref()) {
+        for source in container
+            .env
+            .iter()
+            .flatten()
+            .filter_map(|env| env.value_from.as_ref())
+        {
             let missing = match (&source.config_map_key_ref, &source.secret_key_ref) {
                 (Some(key), _) if key.optional != Some(true) => {
                     self.missing_config_map(namespace, &key.name).or_else(|| {
                         let object = self.config_maps.get(&ObjectKey::new(namespace, &key.name))?;
-                        let has = has_key(object.data.as_ref(), &key.key) || has_key(object.binary_data.as_ref(), &key.key);
-                        (!has).then(|| format!("couldn't find key {} in ConfigMap {namespace}/{}", key.key, key.name))
+                        let has = has_key(object.data.as_ref(), &key.key)
+                            || has_key(object.binary_data.as_ref(), &key.key);
+                        (!has).then(|| {
+                            format!(
+                                "couldn't find key {} in ConfigMap {namespace}/{}",
+                                key.key, key.name
+                            )
+                        })
                     })
                 }
-                (_, Some(key)) if key.optional != Some(true) => self.missing_secret(namespace, &key.name).or_else(|| {
-                    let object = self.secrets.get(&ObjectKey::new(namespace, &key.name))?;
-                    let has = has_key(object.data.as_ref(), &key.key);
-                    (!has).then(|| format!("couldn't find key {} in Secret {namespace}/{}", key.key, key.name))
-                }),
+                (_, Some(key)) if key.optional != Some(true) => {
+                    self.missing_secret(namespace, &key.name).or_else(|| {
+                        let object = self.secrets.get(&ObjectKey::new(namespace, &key.name))?;
+                        let has = has_key(object.data.as_ref(), &key.key);
+                        (!has).then(|| {
+                            format!("couldn't find key {} in Secret {namespace}/{}", key.key, key.name)
+                        })
+                    })
+                }
                 _ => None,
             };
             if missing.is_some() {

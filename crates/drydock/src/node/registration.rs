@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo, DaemonEndpoint,
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
@@ -37,7 +37,10 @@ async fn try_register(nodes: &Handle<Node>, context: &Context) -> Result<(), Err
         None => nodes.create(&described(context)).await?,
     };
     let ready = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    if ready.is_some_and(|all| all.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")) {
+    if ready.is_some_and(|all| {
+        all.iter()
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    }) {
         return Ok(());
     }
     let mut changed = node;
@@ -61,7 +64,11 @@ pub(super) async fn beat(leases: &Handle<Lease>, context: &Context) {
         spec.holder_identity = Some(NAME.to_owned());
         spec.lease_duration_seconds = Some(40);
         spec.renew_time = Some(now);
-        let written = if made { leases.update(&lease).await } else { leases.create(&lease).await };
+        let written = if made {
+            leases.update(&lease).await
+        } else {
+            leases.create(&lease).await
+        };
         if let Err(error) = written {
             tracing::debug!(%error, "failed to renew the node's lease");
         }
@@ -97,11 +104,19 @@ fn described(context: &Context) -> Node {
         last_heartbeat_time: Some(now.clone()),
         last_transition_time: Some(now.clone()),
     };
-    let address = |kind: &str, value: &str| NodeAddress { type_: kind.to_owned(), address: value.to_owned() };
+    let address = |kind: &str, value: &str| NodeAddress {
+        type_: kind.to_owned(),
+        address: value.to_owned(),
+    };
     Node {
         metadata: ObjectMeta {
             name: Some(NAME.to_owned()),
-            labels: Some(labels.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()),
+            labels: Some(
+                labels
+                    .into_iter()
+                    .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                    .collect(),
+            ),
             ..ObjectMeta::default()
         },
         spec: None,
@@ -116,8 +131,18 @@ fn described(context: &Context) -> Node {
                     "KubeletHasSufficientMemory",
                     "kubelet has sufficient memory available",
                 ),
-                condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-                condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+                condition(
+                    "DiskPressure",
+                    "False",
+                    "KubeletHasNoDiskPressure",
+                    "kubelet has no disk pressure",
+                ),
+                condition(
+                    "PIDPressure",
+                    "False",
+                    "KubeletHasSufficientPID",
+                    "kubelet has sufficient PID available",
+                ),
                 condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
             ]),
             daemon_endpoints: Some(NodeDaemonEndpoints {

@@ -15,7 +15,12 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     fn pull(&self, image: &str) -> BoxFuture<'static, Result<(), String>>;
 
     /// Creates and starts a container.
-    fn start(&self, pod: &Pod, container: &Container, purpose: Purpose) -> BoxFuture<'static, Result<Running, String>>;
+    fn start(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        purpose: Purpose,
+    ) -> BoxFuture<'static, Result<Running, String>>;
 }
 
 /// What a container is for.
@@ -71,7 +76,9 @@ impl Runtime for Simulated {
         let image = image.to_owned();
         async move {
             match behaviour {
-                Some(Behaviour::Unpullable) => Err(format!("failed to pull and unpack image {image:?}: not found")),
+                Some(Behaviour::Unpullable) => {
+                    Err(format!("failed to pull and unpack image {image:?}: not found"))
+                }
                 Some(Behaviour::Hang) => std::future::pending().await,
                 _ => Ok(()),
             }
@@ -79,7 +86,12 @@ impl Runtime for Simulated {
         .boxed()
     }
 
-    fn start(&self, _: &Pod, container: &Container, purpose: Purpose) -> BoxFuture<'static, Result<Running, String>> {
+    fn start(
+        &self,
+        _: &Pod,
+        container: &Container,
+        purpose: Purpose,
+    ) -> BoxFuture<'static, Result<Running, String>> {
         let image = container.image.as_deref().unwrap_or_default();
         let set = self.behaviours.of(image);
         let (ready_after, ends) = match (set, purpose) {
@@ -112,7 +124,12 @@ impl Runtime for Simulated {
                 None => std::future::pending().await,
             }
         };
-        futures::future::ready(Ok(Running { ready: ready.boxed(), exit: exit.boxed(), signal })).boxed()
+        futures::future::ready(Ok(Running {
+            ready: ready.boxed(),
+            exit: exit.boxed(),
+            signal,
+        }))
+        .boxed()
     }
 }
 

@@ -34,7 +34,11 @@ pub(crate) fn start(setup: &mut Setup<'_>, _: &NodeOptions) {
         bound: Arc::default(),
         waiting: Arc::default(),
     };
-    let (queue, bound, waiting) = (scheduler.queue.clone(), scheduler.bound.clone(), scheduler.waiting.clone());
+    let (queue, bound, waiting) = (
+        scheduler.queue.clone(),
+        scheduler.bound.clone(),
+        scheduler.waiting.clone(),
+    );
     scheduler.pods.on_change(move |change| {
         if change.new.as_ref().is_some_and(|pod| is_pending(pod)) {
             queue.add(ObjectKey::of(&change.latest().metadata));
@@ -74,7 +78,9 @@ struct Scheduler {
 }
 
 fn is_pending(pod: &Pod) -> bool {
-    let Some(spec) = pod.spec.as_ref() else { return false };
+    let Some(spec) = pod.spec.as_ref() else {
+        return false;
+    };
     spec.node_name.is_none()
         && !pods::is_terminating(pod)
         && !pods::is_finished(pod)
@@ -88,19 +94,33 @@ impl Reconciler for Scheduler {
         let Some(pod) = pod else { return Ok(()) };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         // A test that runs without the node has nothing to bind to: pods stay Pending.
-        let Some(node) = self.nodes.get(&ObjectKey::new("", NAME)) else { return Ok(()) };
-        if self.bound.lock().unwrap_or_else(PoisonError::into_inner).contains(&uid) {
+        let Some(node) = self.nodes.get(&ObjectKey::new("", NAME)) else {
+            return Ok(());
+        };
+        if self
+            .bound
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&uid)
+        {
             return Ok(());
         }
         if let Some(why) = self.misfit(&pod, &node) {
-            let first = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(uid);
+            let first = self
+                .waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(uid);
             if first {
                 self.queue.add_after(key.clone(), PATIENCE);
                 return Ok(());
             }
             return self.refuse(&pod, why).await;
         }
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&uid);
         self.bind(key, &pod, uid).await
     }
 }
@@ -124,46 +144,69 @@ impl Scheduler {
         let body = serde_json::to_vec(&binding)?;
         let request = request.create_subresource("binding", &key.name, &PostParams::default(), body);
         let request = request.map_err(|error| Error::Kube(kube::Error::BuildRequest(error)))?;
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone());
+        self.bound
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(uid.clone());
         match self.client.request::<serde_json::Value>(request).await {
             Ok(_) => {
                 let message = format!("Successfully assigned {key} to {NAME}");
-                self.recorder.action(pod, "Normal", "Scheduled", "Binding", message);
+                self.recorder
+                    .action(pod, "Normal", "Scheduled", "Binding", message);
                 Ok(())
             }
             Err(error) => {
-                self.bound.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
+                self.bound
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&uid);
                 let error = Error::from(error);
-                if error.has_reason("NotFound") || error.has_reason("Conflict") { Ok(()) } else { Err(error) }
+                if error.has_reason("NotFound") || error.has_reason("Conflict") {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
             }
         }
     }
 
     /// Why a pod cannot be on the node.
     fn misfit(&self, pod: &Pod, node: &Node) -> Option<String> {
-        const PREEMPTION: &str = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+        const PREEMPTION: &str =
+            "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
         let spec = pod.spec.as_ref()?;
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         for volume in spec.volumes.iter().flatten() {
-            let Some(source) = &volume.persistent_volume_claim else { continue };
+            let Some(source) = &volume.persistent_volume_claim else {
+                continue;
+            };
             let Some(claim) = self.claims.get(&ObjectKey::new(namespace, &source.claim_name)) else {
                 let missing = format!("persistentvolumeclaim {:?} not found", source.claim_name);
                 return Some(format!("0/1 nodes are available: {missing}. {PREEMPTION}"));
             };
-            let bound = claim.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Bound"));
+            let bound = claim
+                .status
+                .as_ref()
+                .is_some_and(|status| status.phase.as_deref() == Some("Bound"));
             if !bound {
                 let unbound = "pod has unbound immediate PersistentVolumeClaims";
                 return Some(format!("0/1 nodes are available: {unbound}. {PREEMPTION}"));
             }
         }
         let labels = node.metadata.labels.as_ref();
-        let fits = spec.node_selector.iter().flatten().all(|(k, v)| labels.and_then(|labels| labels.get(k)) == Some(v));
+        let fits = spec
+            .node_selector
+            .iter()
+            .flatten()
+            .all(|(k, v)| labels.and_then(|labels| labels.get(k)) == Some(v));
         let reason = "1 node(s) didn't match Pod's node affinity/selector";
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
         match (fits, cordoned) {
             (true, false) => None,
             (false, _) => Some(format!("0/1 nodes are available: {reason}. {PREEMPTION}")),
-            (true, true) => Some(format!("0/1 nodes are available: 1 node(s) were unschedulable. {PREEMPTION}")),
+            (true, true) => Some(format!(
+                "0/1 nodes are available: 1 node(s) were unschedulable. {PREEMPTION}"
+            )),
         }
     }
 
@@ -173,7 +216,8 @@ impl Scheduler {
         if said == Some(why.as_str()) {
             return Ok(());
         }
-        self.recorder.action(pod, "Warning", "FailedScheduling", "Scheduling", why.clone());
+        self.recorder
+            .action(pod, "Warning", "FailedScheduling", "Scheduling", why.clone());
         let patch = json!({"status": {"conditions": [{
             "type": "PodScheduled",
             "status": "False",
@@ -183,6 +227,9 @@ impl Scheduler {
             "lastProbeTime": null,
             "lastTransitionTime": Time(self.context.now()),
         }]}});
-        self.pods.patch_status(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch)).await.map(|_| ())
+        self.pods
+            .patch_status(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch))
+            .await
+            .map(|_| ())
     }
 }

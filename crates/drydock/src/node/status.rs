@@ -13,20 +13,48 @@ use crate::controllers::pods;
 /// What the API should know of a pod now.
 pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
     let phase = phase(worker);
-    let begun = worker.main.iter().chain(&worker.init).any(|machine| machine.id.is_some());
+    let begun = worker
+        .main
+        .iter()
+        .chain(&worker.init)
+        .any(|machine| machine.id.is_some());
     let ended = matches!(phase, "Succeeded" | "Failed");
     let conditions = [
-        condition("PodReadyToStartContainers", if begun && !ended { Ok(()) } else { Err((None, None)) }),
+        condition(
+            "PodReadyToStartContainers",
+            if begun && !ended {
+                Ok(())
+            } else {
+                Err((None, None))
+            },
+        ),
         initialized(worker, phase),
         ready(worker, phase),
         containers_ready(worker, phase),
     ];
     let mut conditions: Vec<PodCondition> = conditions.into_iter().map(|c| dated(worker, c, now)).collect();
     // Those of others (the scheduler's, readiness gates) stay as they are.
-    let others = worker.pod.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
-    let mine = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
-    conditions.extend(others.filter(|other| !mine.contains(&other.type_.as_str())).cloned());
-    if !conditions.iter().any(|condition| condition.type_ == "PodScheduled") {
+    let others = worker
+        .pod
+        .status
+        .iter()
+        .filter_map(|status| status.conditions.as_ref())
+        .flatten();
+    let mine = [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "Ready",
+        "ContainersReady",
+    ];
+    conditions.extend(
+        others
+            .filter(|other| !mine.contains(&other.type_.as_str()))
+            .cloned(),
+    );
+    if !conditions
+        .iter()
+        .any(|condition| condition.type_ == "PodScheduled")
+    {
         conditions.push(dated(worker, condition("PodScheduled", Ok(())), now));
     }
     let statuses = |machines: &[Machine], init| {
@@ -44,10 +72,16 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(conditions),
         host_ip: Some(ADDRESS.to_owned()),
-        host_ips: Some(vec![HostIP { ip: ADDRESS.to_owned() }]),
+        host_ips: Some(vec![HostIP {
+            ip: ADDRESS.to_owned(),
+        }]),
         pod_ip: addressed.then(|| pod_ip.clone()),
         pod_ips: addressed.then(|| vec![PodIP { ip: pod_ip }]),
-        start_time: old.start_time.clone().or(worker.written.start_time.clone()).or(Some(Time(now))),
+        start_time: old
+            .start_time
+            .clone()
+            .or(worker.written.start_time.clone())
+            .or(Some(Time(now))),
         init_container_statuses: statuses(&worker.init, true),
         container_statuses: statuses(&worker.main, false),
         observed_generation: worker.pod.metadata.generation,
@@ -58,7 +92,10 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
 /// The patch that a kubelet sends: merged by type, in a fixed order, for this pod only.
 pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
     let conditions = status.conditions.as_deref().unwrap_or_default();
-    let order: Vec<Value> = conditions.iter().map(|condition| json!({"type": condition.type_})).collect();
+    let order: Vec<Value> = conditions
+        .iter()
+        .map(|condition| json!({"type": condition.type_}))
+        .collect();
     json!({
         "metadata": {"uid": pod.metadata.uid},
         "status": {
@@ -79,12 +116,16 @@ pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
 
 fn phase(worker: &Worker) -> &'static str {
     let policy = worker.restart_policy();
-    let failed_init = worker.init.iter().any(|machine| machine.is_terminated() && !machine.has_succeeded());
+    let failed_init = worker
+        .init
+        .iter()
+        .any(|machine| machine.is_terminated() && !machine.has_succeeded());
     if failed_init && policy == "Never" {
         return "Failed";
     }
-    let initializing = worker.init.iter().any(|m| !m.has_succeeded() && !(m.is_running() && is_sidecar(m)));
-    let never_started = |machine: &Machine| matches!(machine.state, State::Waiting { .. }) && machine.last.is_none();
+    let initializing = worker.init.iter().any(|machine| !is_initialized(machine));
+    let never_started =
+        |machine: &Machine| matches!(machine.state, State::Waiting { .. }) && machine.last.is_none();
     if !worker.is_stopping() && (initializing || worker.main.iter().any(never_started)) {
         return "Pending";
     }
@@ -92,13 +133,21 @@ fn phase(worker: &Worker) -> &'static str {
         return "Running";
     }
     let restarting = worker.main.iter().any(|machine| !machine.is_terminated());
-    match (worker.main.iter().all(Machine::has_succeeded), worker.is_stopping()) {
+    match (
+        worker.main.iter().all(Machine::has_succeeded),
+        worker.is_stopping(),
+    ) {
         (true, false) if policy == "Always" => "Running",
         (true, _) => "Succeeded",
         (false, true) => "Failed",
         (false, false) if restarting || policy != "Never" => "Running",
         (false, false) => "Failed",
     }
+}
+
+/// Whether an init container no longer holds the others up.
+fn is_initialized(machine: &Machine) -> bool {
+    machine.has_succeeded() || (machine.is_running() && is_sidecar(machine))
 }
 
 /// True, or false with a reason and a message.
@@ -119,16 +168,22 @@ fn condition(kind: &str, verdict: Verdict) -> PodCondition {
 }
 
 fn initialized(worker: &Worker, phase: &str) -> PodCondition {
-    let incomplete = names(worker.init.iter().filter(|m| !m.has_succeeded() && !(m.is_running() && is_sidecar(m))));
+    let incomplete = names(worker.init.iter().filter(|machine| !is_initialized(machine)));
     if phase == "Succeeded" {
         let done = condition("Initialized", Ok(()));
-        return PodCondition { reason: Some("PodCompleted".to_owned()), ..done };
+        return PodCondition {
+            reason: Some("PodCompleted".to_owned()),
+            ..done
+        };
     }
     if incomplete.is_empty() {
         return condition("Initialized", Ok(()));
     }
     let message = format!("containers with incomplete status: [{incomplete}]");
-    condition("Initialized", Err((Some("ContainersNotInitialized"), Some(message))))
+    condition(
+        "Initialized",
+        Err((Some("ContainersNotInitialized"), Some(message))),
+    )
 }
 
 fn containers_ready(worker: &Worker, phase: &str) -> PodCondition {
@@ -136,7 +191,12 @@ fn containers_ready(worker: &Worker, phase: &str) -> PodCondition {
 }
 
 fn ready(worker: &Worker, phase: &str) -> PodCondition {
-    let gates = worker.pod.spec.as_ref().and_then(|spec| spec.readiness_gates.clone()).unwrap_or_default();
+    let gates = worker
+        .pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.readiness_gates.clone())
+        .unwrap_or_default();
     let verdict = readiness(worker, phase).and_then(|()| {
         let failing: Vec<String> = gates
             .iter()
@@ -152,7 +212,11 @@ fn ready(worker: &Worker, phase: &str) -> PodCondition {
                 Some(_) => None,
             })
             .collect();
-        if failing.is_empty() { Ok(()) } else { Err((Some("ReadinessGatesNotReady"), Some(failing.join(", ")))) }
+        if failing.is_empty() {
+            Ok(())
+        } else {
+            Err((Some("ReadinessGatesNotReady"), Some(failing.join(", "))))
+        }
     });
     condition("Ready", verdict)
 }
@@ -167,16 +231,27 @@ fn readiness(worker: &Worker, phase: &str) -> Verdict {
     if unready.is_empty() {
         return Ok(());
     }
-    Err((Some("ContainersNotReady"), Some(format!("containers with unready status: [{unready}]"))))
+    Err((
+        Some("ContainersNotReady"),
+        Some(format!("containers with unready status: [{unready}]")),
+    ))
 }
 
 fn names<'a>(machines: impl Iterator<Item = &'a Machine>) -> String {
-    machines.map(|machine| machine.spec.name.as_str()).collect::<Vec<_>>().join(" ")
+    machines
+        .map(|machine| machine.spec.name.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Dates a condition: now, unless its status is what it was.
 fn dated(worker: &Worker, mut condition: PodCondition, now: Timestamp) -> PodCondition {
-    let before = worker.written.conditions.iter().flatten().find(|before| before.type_ == condition.type_);
+    let before = worker
+        .written
+        .conditions
+        .iter()
+        .flatten()
+        .find(|before| before.type_ == condition.type_);
     condition.last_transition_time = before
         .filter(|before| before.status == condition.status)
         .and_then(|before| before.last_transition_time.clone())

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use tower::{Service, ServiceExt as _};
+use windlass_drydock::controllers::Selection;
+use windlass_drydock::{Drydock, Options, User};
 
 /// A request on its way.
 pub(crate) struct Request {
@@ -25,18 +27,15 @@ pub(crate) trait Server {
     async fn send(&mut self, request: Request) -> anyhow::Result<Response>;
 }
 
-/// ADAPTER: a fresh drydock for one scenario, called as an administrator; `Some(InProcess(service))`.
-/// Nothing is played while this is `None`.
-pub(crate) async fn start() -> Option<impl Server> {
-    None::<
-        InProcess<
-            tower::util::BoxCloneService<
-                http::Request<Full<Bytes>>,
-                http::Response<Full<Bytes>>,
-                std::convert::Infallible,
-            >,
-        >,
-    >
+/// A fresh drydock for one scenario, called as an administrator. The recordings were made without controllers.
+pub(crate) async fn start() -> impl Server {
+    let options = Options { controllers: Selection::none(), ..Options::seeded(1) };
+    let drydock = Drydock::start(options).await.expect("a drydock starts");
+    let server = drydock.server().clone();
+    InProcess(server.map_request(|mut request: http::Request<Full<Bytes>>| {
+        request.extensions_mut().insert(User::master("admin"));
+        request
+    }))
 }
 
 /// A server in this process.

@@ -9,32 +9,64 @@
 
 use serde_json::{Map, Value};
 
-use super::quantity::billionths;
+use super::quantity::same_quantity;
 
 /// Fields whose texts, and those below them, are quantities.
-const QUANTITIES: [&str; 8] =
-    ["limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor", "storage"];
+const QUANTITIES: [&str; 8] = [
+    "limits",
+    "requests",
+    "capacity",
+    "hard",
+    "overhead",
+    "sizeLimit",
+    "divisor",
+    "storage",
+];
 
 /// The path of the first difference, or nothing if an apply would change nothing.
 ///
 /// `share` is `FieldsV1`. Owner references, name, namespace and uid are not looked at here.
 pub(crate) fn difference(desired: &Value, observed: &Value, share: &Value) -> Option<String> {
+    compare(desired, observed, share, Strictness::OursOnly)
+}
+
+/// The path of the first field whose value differs, whoever owns it: where somebody else has set a field to what
+/// we want, an apply without force succeeds.
+pub(crate) fn difference_in_value(desired: &Value, observed: &Value, share: &Value) -> Option<String> {
+    compare(desired, observed, share, Strictness::Anybodys)
+}
+
+fn compare(desired: &Value, observed: &Value, share: &Value, strictness: Strictness) -> Option<String> {
     let fields = |object: &Value| -> Map<String, Value> {
         let all = object.as_object().into_iter().flatten();
         let but_names = all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
-        but_names.map(|(key, value)| (key.clone(), value.clone())).collect()
+        but_names
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     };
     let metadata = |object: &Value| -> Map<String, Value> {
-        let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
-        let ours = metadata.filter(|(key, _)| matches!(key.as_str(), "labels" | "annotations" | "finalizers"));
+        let metadata = object
+            .get("metadata")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let ours =
+            metadata.filter(|(key, _)| matches!(key.as_str(), "labels" | "annotations" | "finalizers"));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     };
     let nothing = Value::Object(Map::new());
     let mut share = share.clone();
     let owned_metadata = share.as_object_mut().and_then(|share| share.remove("f:metadata"));
-    let mut walk = Walk { path: Vec::new() };
+    let mut walk = Walk {
+        path: Vec::new(),
+        strictness,
+    };
     walk.enter("metadata", |walk| {
-        walk.map(&metadata(desired), &metadata(observed), owned_metadata.as_ref().unwrap_or(&nothing))
+        walk.map(
+            &metadata(desired),
+            &metadata(observed),
+            owned_metadata.as_ref().unwrap_or(&nothing),
+        )
     })
     .or_else(|| walk.map(&fields(desired), &fields(observed), &share))
 }
@@ -53,6 +85,14 @@ pub(crate) fn without_nulls(value: Value) -> Value {
 
 struct Walk {
     path: Vec<String>,
+    strictness: Strictness,
+}
+
+/// Whether a desired field that is not ours is a difference by that alone.
+#[derive(Clone, Copy, PartialEq)]
+enum Strictness {
+    OursOnly,
+    Anybodys,
 }
 
 impl Walk {
@@ -80,27 +120,34 @@ impl Walk {
                 Some(owned) => walk.value(value, observed, owned),
                 // What is empty may leave no trace at the server.
                 None if is_empty(value) && is_empty(observed) => None,
+                None if walk.strictness == Strictness::Anybodys => walk.whole(value, observed),
                 None => walk.here(),
             });
             if difference.is_some() {
                 return difference;
             }
         }
-        let given_up = |key: &String| key.strip_prefix("f:").is_some_and(|key| !desired.contains_key(key));
+        let given_up = |key: &String| {
+            key.strip_prefix("f:")
+                .is_some_and(|key| !desired.contains_key(key))
+        };
         let key = owned.as_object()?.keys().find(|key| given_up(key))?;
         self.enter(key.trim_start_matches("f:"), |walk| walk.here())
     }
 
     fn list(&mut self, desired: &[Value], observed: &Value, owned: &Value) -> Option<String> {
         let observed = observed.as_array().map(Vec::as_slice).unwrap_or_default();
-        let owned: Vec<(&String, &Value)> = owned.as_object()?.iter().filter(|(key, _)| *key != ".").collect();
+        let owned: Vec<(&String, &Value)> =
+            owned.as_object()?.iter().filter(|(key, _)| *key != ".").collect();
         if owned.len() != desired.len() {
             return self.here();
         }
         let mut taken = vec![false; owned.len()];
         for item in desired {
             let fits = |at: &usize| !taken[*at] && names(owned[*at].0, item);
-            let Some(at) = (0..owned.len()).find(fits) else { return self.here() };
+            let Some(at) = (0..owned.len()).find(fits) else {
+                return self.here();
+            };
             taken[at] = true;
             let (key, owned) = owned[at];
             let difference = self.enter(key, |walk| {
@@ -121,11 +168,14 @@ impl Walk {
     fn whole(&mut self, desired: &Value, observed: &Value) -> Option<String> {
         match (desired, observed) {
             (Value::Object(desired), Value::Object(observed)) => desired.iter().find_map(|(key, value)| {
-                self.enter(key, |walk| walk.whole(value, observed.get(key).unwrap_or(&Value::Null)))
+                self.enter(key, |walk| {
+                    walk.whole(value, observed.get(key).unwrap_or(&Value::Null))
+                })
             }),
-            (Value::Array(desired), Value::Array(observed)) if desired.len() == observed.len() => {
-                desired.iter().zip(observed).find_map(|(desired, observed)| self.whole(desired, observed))
-            }
+            (Value::Array(desired), Value::Array(observed)) if desired.len() == observed.len() => desired
+                .iter()
+                .zip(observed)
+                .find_map(|(desired, observed)| self.whole(desired, observed)),
             _ if desired == observed || self.same_quantity(desired, observed) => None,
             (desired, Value::Null) if is_zero(desired) => None,
             _ => self.here(),
@@ -139,9 +189,9 @@ impl Walk {
             _ => None,
         };
         self.path.iter().any(|key| QUANTITIES.contains(&key.as_str()))
-            && text(desired).zip(text(observed)).is_some_and(|(desired, observed)| {
-                billionths(&desired).is_some_and(|value| billionths(&observed) == Some(value))
-            })
+            && text(desired)
+                .zip(text(observed))
+                .is_some_and(|(one, other)| same_quantity(&one, &other))
     }
 
     fn enter<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
@@ -161,9 +211,14 @@ fn names(key: &str, item: &Value) -> bool {
     if let Some(value) = key.strip_prefix("v:") {
         return serde_json::from_str::<Value>(value).is_ok_and(|value| value == *item);
     }
-    let keys: Map<String, Value> =
-        key.strip_prefix("k:").and_then(|keys| serde_json::from_str(keys).ok()).unwrap_or_default();
-    !keys.is_empty() && keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value))
+    let keys: Map<String, Value> = key
+        .strip_prefix("k:")
+        .and_then(|keys| serde_json::from_str(keys).ok())
+        .unwrap_or_default();
+    !keys.is_empty()
+        && keys
+            .iter()
+            .all(|(key, value)| item.get(key).is_none_or(|own| own == value))
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -71,10 +71,15 @@ impl Requests {
     /// is applied without force, so that an object which the cache has not seen yet is not taken from its owner.
     pub(crate) async fn create(&self, dependent: &Dependent) -> Result<DynamicObject, ApplyError> {
         if !dependent.once {
-            return self.patch(&dependent.kind, &dependent.name, &dependent.desired, false).await;
+            return self
+                .patch(&dependent.kind, &dependent.name, &dependent.desired, false)
+                .await;
         }
         let api = dependent.kind.api(&self.client, &dependent.name);
-        let params = PostParams { field_manager: Some(self.operator.clone()), ..Default::default() };
+        let params = PostParams {
+            field_manager: Some(self.operator.clone()),
+            ..Default::default()
+        };
         let object: DynamicObject = serde_json::from_value(dependent.desired.clone())
             .map_err(|error| ApplyError::Unreachable(kube::Error::SerdeError(error)))?;
         limited(api.create(&params, &object)).await
@@ -90,7 +95,8 @@ impl Requests {
         let mut desired = dependent.desired.clone();
         // The very object that was compared, not one that has taken its name meanwhile.
         desired["metadata"]["uid"] = Value::from(&*observed.uid);
-        self.patch(&dependent.kind, &dependent.name, &desired, force).await
+        self.patch(&dependent.kind, &dependent.name, &desired, force)
+            .await
     }
 
     /// Gives an object back to its owner and touches nothing else.
@@ -107,7 +113,10 @@ impl Requests {
 
     /// Deletes the observed object and no other of its name.
     pub(crate) async fn delete(&self, kind: &Kind, observed: &Stored) -> Result<(), ApplyError> {
-        let preconditions = Preconditions { uid: Some(observed.uid.to_string()), resource_version: None };
+        let preconditions = Preconditions {
+            uid: Some(observed.uid.to_string()),
+            resource_version: None,
+        };
         let params = DeleteParams::background().preconditions(preconditions);
         let api = kind.api(&self.client, &observed.name);
         match limited(api.delete(&observed.name.name, &params)).await {
@@ -134,7 +143,10 @@ impl Requests {
     pub(crate) async fn post(&self, kind: &Kind, object: &DynamicObject) -> Result<(), ApplyError> {
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
         let api = kind.api(&self.client, &ObjectName::new(namespace, ""));
-        let params = PostParams { field_manager: Some(self.operator.clone()), ..Default::default() };
+        let params = PostParams {
+            field_manager: Some(self.operator.clone()),
+            ..Default::default()
+        };
         limited(api.create(&params, object)).await.map(|_| ())
     }
 
@@ -154,8 +166,15 @@ impl Requests {
         body: &Value,
         force: bool,
     ) -> Result<DynamicObject, ApplyError> {
-        let params = PatchParams { force, ..PatchParams::apply(&self.operator) };
-        limited(kind.api(&self.client, name).patch(&name.name, &params, &Patch::Apply(body))).await
+        let params = PatchParams {
+            force,
+            ..PatchParams::apply(&self.operator)
+        };
+        limited(
+            kind.api(&self.client, name)
+                .patch(&name.name, &params, &Patch::Apply(body)),
+        )
+        .await
     }
 
     fn envelope(&self, kind: &Kind, name: &ObjectName, mut metadata: Value) -> Value {

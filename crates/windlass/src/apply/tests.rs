@@ -52,7 +52,10 @@ fn observed(change: impl FnOnce(&mut Value)) -> Stored {
         "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1"},
     });
     change(&mut tree);
-    Stored::new(serde_json::from_value(tree).unwrap(), &Shares::new([OPERATOR.to_owned()].into()))
+    Stored::new(
+        serde_json::from_value(tree).unwrap(),
+        &Shares::new([OPERATOR.to_owned()].into()),
+    )
 }
 
 fn decided(change: impl FnOnce(&mut Value)) -> Action {
@@ -66,7 +69,10 @@ fn what_is_as_it_should_be_is_left_alone() {
 
 #[test]
 fn what_differs_is_applied() {
-    assert_eq!(decided(|s| s["spec"]["type"] = "NodePort".into()), Action::Apply("spec.type".into()));
+    assert_eq!(
+        decided(|s| s["spec"]["type"] = "NodePort".into()),
+        Action::Apply("spec.type".into())
+    );
     let unmanaged = decided(|s| s["metadata"]["managedFields"] = json!([]));
     assert_eq!(unmanaged, Action::Apply("metadata.managedFields".into()));
 }
@@ -76,7 +82,10 @@ fn a_lost_owner_is_repaired() {
     let lost = |s: &mut Value| s["metadata"]["ownerReferences"] = json!([]);
     assert_eq!(decided(lost), Action::Apply("metadata.ownerReferences".into()));
     let once = dependent(Handle::once);
-    assert_eq!(decide(&once, Some(&observed(lost)), &owner(), true), Action::RepairOwner);
+    assert_eq!(
+        decide(&once, Some(&observed(lost)), &owner(), true),
+        Action::RepairOwner
+    );
 }
 
 #[test]
@@ -85,26 +94,41 @@ fn what_belongs_to_another_is_never_taken() {
         s["metadata"]["ownerReferences"][0]["uid"] = "other".into();
         s["metadata"]["ownerReferences"][0]["name"] = "q".into();
     };
-    let Action::Leave(condition) = decided(other) else { panic!() };
+    let Action::Leave(condition) = decided(other) else {
+        panic!()
+    };
     assert_eq!(condition.state, State::Failed);
-    assert_eq!(condition.message, "Service n/s belongs to Thing q; rename or delete it");
+    assert_eq!(
+        condition.message,
+        "Service n/s belongs to Thing q; rename or delete it"
+    );
     let once = dependent(Handle::once);
-    assert!(matches!(decide(&once, Some(&observed(other)), &owner(), false), Action::Leave(_)));
+    assert!(matches!(
+        decide(&once, Some(&observed(other)), &owner(), false),
+        Action::Leave(_)
+    ));
 
     let nobodys = |s: &mut Value| {
         s["metadata"]["ownerReferences"] = json!([]);
         s["metadata"]["labels"] = json!({});
     };
-    let Action::Leave(condition) = decided(nobodys) else { panic!() };
+    let Action::Leave(condition) = decided(nobodys) else {
+        panic!()
+    };
     assert_eq!(condition.reason, "NotOurs");
     // But what is made once may be the user's own from the start.
-    assert_eq!(decide(&once, Some(&observed(nobodys)), &owner(), false), Action::Nothing);
+    assert_eq!(
+        decide(&once, Some(&observed(nobodys)), &owner(), false),
+        Action::Nothing
+    );
 }
 
 #[test]
 fn the_child_of_a_former_primary_of_the_same_name_is_waited_for() {
     let former = decided(|s| s["metadata"]["ownerReferences"][0]["uid"] = "u0".into());
-    let Action::Leave(condition) = former else { panic!() };
+    let Action::Leave(condition) = former else {
+        panic!()
+    };
     assert_eq!(condition.state, State::Pending);
 }
 
@@ -114,6 +138,11 @@ fn what_is_made_once_is_neither_changed_nor_made_again() {
     let edited = observed(|s| s["spec"]["type"] = "NodePort".into());
     assert_eq!(decide(&once, Some(&edited), &owner(), true), Action::Nothing);
     assert_eq!(decide(&once, None, &owner(), false), Action::Create);
-    let Action::Leave(condition) = decide(&once, None, &owner(), true) else { panic!() };
-    assert_eq!((condition.state, condition.reason.as_str()), (State::Failed, "Deleted"));
+    let Action::Leave(condition) = decide(&once, None, &owner(), true) else {
+        panic!()
+    };
+    assert_eq!(
+        (condition.state, condition.reason.as_str()),
+        (State::Failed, "Deleted")
+    );
 }

@@ -31,12 +31,24 @@ struct Record {
 impl Index {
     pub(super) fn new(primaries: Vec<Kind>) -> Self {
         let (by_name, selectors, by_uid, records) = Default::default();
-        Self { primaries, by_name, selectors, by_uid, records }
+        Self {
+            primaries,
+            by_name,
+            selectors,
+            by_uid,
+            records,
+        }
     }
 
     /// Records one read at once, so that a change that comes while the plan runs is not missed.
     pub(super) fn add(&mut self, reader: &PrimaryKey, read: &Read) {
-        if !self.records.entry(reader.clone()).or_default().reads.insert(read.clone()) {
+        if !self
+            .records
+            .entry(reader.clone())
+            .or_default()
+            .reads
+            .insert(read.clone())
+        {
             return;
         }
         match read {
@@ -57,7 +69,10 @@ impl Index {
         if record.uid != uid {
             let old = std::mem::replace(&mut record.uid, uid.to_owned());
             remove(&mut self.by_uid, &old, reader);
-            self.by_uid.entry(uid.to_owned()).or_default().insert(reader.clone());
+            self.by_uid
+                .entry(uid.to_owned())
+                .or_default()
+                .insert(reader.clone());
         }
         let record = self.records.entry(reader.clone()).or_default();
         let stale: Vec<Read> = record.reads.difference(reads).cloned().collect();
@@ -70,7 +85,9 @@ impl Index {
     }
 
     pub(super) fn forget(&mut self, reader: &PrimaryKey) {
-        let Some(record) = self.records.remove(reader) else { return };
+        let Some(record) = self.records.remove(reader) else {
+            return;
+        };
         remove(&mut self.by_uid, &record.uid, reader);
         for read in &record.reads {
             self.drop_read(reader, read);
@@ -96,7 +113,10 @@ impl Index {
         if let Some(stored) = new.or(old) {
             for (controller, primary) in self.primaries.iter().enumerate() {
                 if primary == kind {
-                    touched.insert(PrimaryKey { controller, name: stored.name.clone() });
+                    touched.insert(PrimaryKey {
+                        controller,
+                        name: stored.name.clone(),
+                    });
                 }
             }
         }

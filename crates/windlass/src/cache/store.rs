@@ -53,7 +53,10 @@ impl Store {
         self.remove(&stored.name);
         self.seen(&stored.name);
         for owner in &stored.owners {
-            self.by_owner.entry(owner.clone()).or_default().insert(stored.name.clone());
+            self.by_owner
+                .entry(owner.clone())
+                .or_default()
+                .insert(stored.name.clone());
         }
         self.entries.insert(stored.name.clone(), stored);
     }
@@ -90,9 +93,16 @@ impl Store {
 
     /// Removes and returns what was not seen since the list began.
     pub(super) fn finish_listing(&mut self) -> Vec<Arc<Stored>> {
-        let Some(seen) = self.listing.take() else { return Vec::new() };
+        let Some(seen) = self.listing.take() else {
+            return Vec::new();
+        };
         self.others.retain(|name| seen.contains(name));
-        let gone: Vec<_> = self.entries.keys().filter(|name| !seen.contains(&hash(name))).cloned().collect();
+        let gone: Vec<_> = self
+            .entries
+            .keys()
+            .filter(|name| !seen.contains(&hash(name)))
+            .cloned()
+            .collect();
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 }

@@ -29,11 +29,19 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn new(object: DynamicObject, shares: &Shares) -> Self {
-        let DynamicObject { types, mut metadata, mut data } = object;
+        let DynamicObject {
+            types,
+            mut metadata,
+            mut data,
+        } = object;
         let share = shares.of(metadata.managed_fields.take().unwrap_or_default());
         let owners = metadata.owner_references.iter().flatten();
         let owners = owners.map(|owner| owner.uid.as_str().into()).collect();
-        let resource_version = metadata.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let resource_version = metadata
+            .resource_version
+            .as_deref()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0);
         if let Some(types) = types {
             data["apiVersion"] = types.api_version.into();
             data["kind"] = types.kind.into();
@@ -41,7 +49,10 @@ impl Stored {
         // Hashed without what changes at every write and means nothing.
         let version = metadata.resource_version.take();
         data["metadata"] = serde_json::to_value(&metadata).unwrap_or_default();
-        let status = data.get_mut("status").map(Value::take).unwrap_or_default();
+        let status = data
+            .as_object_mut()
+            .and_then(|data| data.remove("status"))
+            .unwrap_or_default();
         let content = quick_hash(&data);
         let status_hash = quick_hash(&status);
         if !status.is_null() {
@@ -77,7 +88,10 @@ impl Stored {
     }
 
     pub(crate) fn marked_deleting(&self) -> Self {
-        Self { deleting: true, ..self.clone() }
+        Self {
+            deleting: true,
+            ..self.clone()
+        }
     }
 
     /// Whether nothing that anybody reads differs.

@@ -20,7 +20,12 @@ impl Fixture {
         let (sender, commands) = mpsc::unbounded_channel();
         let queue = Arc::new(Queue::new(Context::seeded(1)));
         let cache = Cache::new(Arc::clone(&queue), sender, vec![], [OPERATOR.to_owned()].into());
-        let mut fixture = Self { cache, queue, commands, kind: Kind::of::<ConfigMap>() };
+        let mut fixture = Self {
+            cache,
+            queue,
+            commands,
+            kind: Kind::of::<ConfigMap>(),
+        };
         fixture.cache.open(&fixture.kind);
         fixture.list(objects);
         assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(_))));
@@ -34,7 +39,10 @@ impl Fixture {
     }
 
     fn stored(&self, object: &Value) -> Stored {
-        Stored::new(serde_json::from_value(object.clone()).unwrap(), self.cache.shares())
+        Stored::new(
+            serde_json::from_value(object.clone()).unwrap(),
+            self.cache.shares(),
+        )
     }
 
     fn arrived(&self, object: &Value) {
@@ -46,7 +54,8 @@ impl Fixture {
     }
 
     fn named(&self, reader: &str, name: &str) -> Lookup {
-        self.cache.named(&key(reader), &self.kind, &ObjectName::new("n", name))
+        self.cache
+            .named(&key(reader), &self.kind, &ObjectName::new("n", name))
     }
 
     fn select(&self, reader: &str, labels: &[(&str, &str)]) -> Option<usize> {
@@ -59,7 +68,8 @@ impl Fixture {
     /// Who is queued.
     async fn queued(&self) -> Vec<String> {
         let mut names = Vec::new();
-        while let Ok(key) = tokio::time::timeout(std::time::Duration::from_millis(1), self.queue.next()).await {
+        while let Ok(key) = tokio::time::timeout(std::time::Duration::from_millis(1), self.queue.next()).await
+        {
             self.queue.done(&key);
             names.push(key.name.name);
         }
@@ -69,7 +79,10 @@ impl Fixture {
 }
 
 fn key(name: &str) -> PrimaryKey {
-    PrimaryKey { controller: 0, name: ObjectName::new("n", name) }
+    PrimaryKey {
+        controller: 0,
+        name: ObjectName::new("n", name),
+    }
 }
 
 fn object(name: &str, version: u64, labels: Value) -> Value {
@@ -117,7 +130,13 @@ async fn what_an_owner_owns_queues_it() {
         json!([{"apiVersion": "v1", "kind": "X", "name": "owner", "uid": "uid-owner"}]);
     fixture.arrived(&child);
     assert_eq!(fixture.queued().await, ["owner"]);
-    assert_eq!(fixture.cache.owned(&[fixture.kind.clone()], "uid-owner").len(), 1);
+    assert_eq!(
+        fixture
+            .cache
+            .owned(std::slice::from_ref(&fixture.kind), "uid-owner")
+            .len(),
+        1
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,19 +155,39 @@ async fn an_older_event_does_not_undo_our_own_write() {
     fixture.named("bystander", "a");
     let written = serde_json::from_value(object("a", 9, json!({}))).unwrap();
     fixture.cache.wrote(&key("writer"), &fixture.kind, written);
-    assert_eq!(fixture.queued().await, ["bystander"], "the writer has seen its own write");
+    assert_eq!(
+        fixture.queued().await,
+        ["bystander"],
+        "the writer has seen its own write"
+    );
     fixture.arrived(&object("a", 8, json!({})));
     fixture.arrived(&object("a", 9, json!({})));
     assert!(fixture.queued().await.is_empty());
-    let Lookup::Present(stored) = fixture.named("writer", "a") else { panic!() };
+    let Lookup::Present(stored) = fixture.named("writer", "a") else {
+        panic!()
+    };
     assert_eq!(stored.resource_version, 9);
+}
+
+#[test]
+fn a_first_status_is_only_a_status() {
+    let shares = Shares::new(Default::default());
+    let stored = |tree: Value| Stored::new(serde_json::from_value(tree).unwrap(), &shares);
+    let without = stored(object("a", 1, json!({})));
+    let mut tree = object("a", 1, json!({}));
+    tree["metadata"]["resourceVersion"] = "2".into();
+    tree["status"] = json!({"x": 1});
+    let with = stored(tree);
+    assert!(with.same_but_status(&without) && !with.same_content(&without));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_nobody_names_is_not_kept_and_fetched_when_somebody_does() {
     let mut fixture = Fixture::new(&[object("a", 1, json!({})), object("b", 2, json!({}))]);
     assert!(matches!(fixture.named("reader", "a"), Lookup::Loading));
-    let Ok(Command::Fetch(_, name)) = fixture.commands.try_recv() else { panic!("nothing fetched") };
+    let Ok(Command::Fetch(_, name)) = fixture.commands.try_recv() else {
+        panic!("nothing fetched")
+    };
     assert!(matches!(fixture.named("reader", "a"), Lookup::Loading));
     assert!(fixture.commands.try_recv().is_err(), "fetched once");
     let fetched = fixture.stored(&object("a", 1, json!({})));
@@ -161,7 +200,10 @@ async fn what_nobody_names_is_not_kept_and_fetched_when_somebody_does() {
 #[tokio::test(start_paused = true)]
 async fn a_selector_over_all_lists_again_but_one_over_our_own_does_not() {
     let mut fixture = Fixture::new(&[object("a", 1, json!({"x": "y"}))]);
-    assert_eq!(fixture.select("reader", &[(crate::MANAGED_BY, OPERATOR)]), Some(0));
+    assert_eq!(
+        fixture.select("reader", &[(crate::MANAGED_BY, OPERATOR)]),
+        Some(0)
+    );
     assert!(fixture.commands.try_recv().is_err());
     assert_eq!(fixture.select("reader", &[("x", "y")]), None);
     assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(_))));

@@ -14,6 +14,9 @@ use crate::{Kind, ObjectName};
 /// The longest pause after a failed watch or fetch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// So many failures in a row are reported; fewer are the ordinary life of a watch.
+const TROUBLE: u32 = 3;
+
 /// Watches a kind for as long as it is polled, and keeps its store up to date.
 pub(crate) async fn watch(cache: Arc<Cache>, client: Client, context: Context, kind: Kind) {
     let events = watcher(kind.everywhere(&client), watcher::Config::default());
@@ -28,9 +31,11 @@ pub(crate) async fn watch(cache: Arc<Cache>, client: Client, context: Context, k
             Err(error) => {
                 let error = describe(&error);
                 tracing::warn!(?kind, %error, "watch failed");
-                cache.watch_failed(&kind, &format!("failed to watch {}: {error}", kind.plural()));
-                tokio::time::sleep(pause(&context, failures)).await;
                 failures += 1;
+                if failures >= TROUBLE {
+                    cache.watch_failed(&kind, &format!("failed to watch {}: {error}", kind.plural()));
+                }
+                tokio::time::sleep(pause(&context, failures)).await;
             }
         }
     }
@@ -75,7 +80,9 @@ fn describe(error: &watcher::Error) -> String {
 }
 
 fn pause(context: &Context, failures: u32) -> Duration {
-    let longest = Duration::from_millis(200).saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE);
+    let longest = Duration::from_millis(200)
+        .saturating_mul(1 << failures.min(10))
+        .min(LONGEST_PAUSE);
     let jitter = context.below(longest.as_millis() as u64 / 2);
     longest / 2 + Duration::from_millis(jitter)
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::{Findings, Pass};
-use crate::apply::{Action, ApplyError, decide, difference};
+use crate::apply::{Action, ApplyError, decide, difference, difference_in_value};
 use crate::cache::{Lookup, Read, Stored};
 use crate::controller::{Planned, Subject};
 use crate::hash::quick_hash;
@@ -34,11 +36,19 @@ impl Pass<'_> {
         let mut seen = BTreeSet::new();
         let mut wrote = false;
         for dependent in &planned.dependents {
-            findings.reads.insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
+            findings
+                .reads
+                .insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
             let settled = if !seen.insert((&dependent.kind, &dependent.name)) {
-                refused("DeclaredTwice", format!("{} {} is planned twice", dependent.kind, dependent.name))
+                refused(
+                    "DeclaredTwice",
+                    format!("{} {} is planned twice", dependent.kind, dependent.name),
+                )
             } else if !self.controller.owns().contains(&dependent.kind) {
-                refused("Undeclared", format!("{} is not among the kinds that `owns` declares", dependent.kind))
+                refused(
+                    "Undeclared",
+                    format!("{} is not among the kinds that `owns` declares", dependent.kind),
+                )
             } else {
                 let held = self.held(dependent, planned, &conditions);
                 self.settle(subject, dependent, held, &previous, findings).await
@@ -63,7 +73,10 @@ impl Pass<'_> {
         let operator = &subject.owner().operator;
         for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
             let made_here = stored.labels.get(MANAGED_BY) == Some(operator)
-                || stored.share.as_ref().is_some_and(|share| share.manager == *operator);
+                || stored
+                    .share
+                    .as_ref()
+                    .is_some_and(|share| share.manager == *operator);
             if stored.deleting || !made_here || planned.contains(&(&kind, &stored.name)) {
                 continue;
             }
@@ -99,18 +112,32 @@ impl Pass<'_> {
             Lookup::Loading => {
                 self.note_loading(&dependent.kind, findings);
                 let message = format!("{} are being loaded", dependent.kind.plural());
-                return Settled { matters: true, ..refused_with(Condition::pending("Loading", message)) };
+                return Settled {
+                    matters: true,
+                    ..refused_with(Condition::pending("Loading", message))
+                };
             }
             Lookup::Absent => None,
             Lookup::Present(stored) => Some(stored),
         };
         let remembered = previous.dependent(&dependent.kind, &dependent.name.name);
-        let remembered = remembered.and_then(|entry| entry.attributes.get(MADE)).filter(|_| dependent.once);
-        let action = decide(dependent, observed.as_deref(), subject.owner(), remembered.is_some());
+        let remembered = remembered
+            .and_then(|entry| entry.attributes.get(MADE))
+            .filter(|_| dependent.once);
+        let action = decide(
+            dependent,
+            observed.as_deref(),
+            subject.owner(),
+            remembered.is_some(),
+        );
         if let Some(held) = held
             && !matches!(action, Action::Nothing | Action::Leave(_))
         {
-            return Settled { observed: observed.is_some(), matters: true, ..refused_with(held) };
+            return Settled {
+                observed: observed.is_some(),
+                matters: true,
+                ..refused_with(held)
+            };
         }
         let written = match (&action, observed.as_deref()) {
             (Action::Nothing, _) => {
@@ -119,12 +146,21 @@ impl Pass<'_> {
             }
             (Action::Leave(condition), _) => {
                 let uid = remembered.cloned();
-                return Settled { observed: observed.is_some(), uid, ..refused_with(condition.clone()) };
+                return Settled {
+                    observed: observed.is_some(),
+                    uid,
+                    ..refused_with(condition.clone())
+                };
             }
             (Action::Create, _) => Some(self.create(dependent).await),
             (Action::RepairOwner, Some(now)) => {
                 let owner = subject.owner();
-                Some(self.requests.repair_owner(dependent, now, owner).await.map_err(Condition::from))
+                Some(
+                    self.requests
+                        .repair_owner(dependent, now, owner)
+                        .await
+                        .map_err(Condition::from),
+                )
             }
             (Action::Apply(path), Some(now)) => {
                 tracing::debug!(primary = %self.key.name, kind = %dependent.kind, name = %dependent.name, path);
@@ -138,12 +174,17 @@ impl Pass<'_> {
             Some(Err(condition)) => {
                 // A fight is over when somebody gives in, not after a pause.
                 findings.retry |= condition.reason != FIGHTING;
-                return Settled { observed: observed.is_some(), ..refused_with(condition) };
+                return Settled {
+                    observed: observed.is_some(),
+                    ..refused_with(condition)
+                };
             }
             None => observed,
         };
         Settled {
-            condition: observed.as_ref().map_or_else(Condition::ready, |now| dependent.judge(now)),
+            condition: observed
+                .as_ref()
+                .map_or_else(Condition::ready, |now| dependent.judge(now)),
             observed: observed.is_some(),
             wrote,
             uid: observed.filter(|_| dependent.once).map(|now| now.uid.to_string()),
@@ -175,7 +216,14 @@ impl Pass<'_> {
             return None;
         }
         if let Some(conflict) = &writes.conflict {
-            return Some(Err(Condition::failed(FIGHTING, conflict)));
+            let share = observed
+                .share
+                .as_ref()
+                .map_or(&Value::Null, |share| &share.fields);
+            if difference_in_value(&dependent.desired, &observed.value(), share).is_some() {
+                return Some(Err(Condition::failed(FIGHTING, conflict)));
+            }
+            // The other has given in: share the field.
         }
         let force = !writes.is_fight();
         let answer = self.requests.apply(dependent, observed, force).await;
@@ -188,12 +236,12 @@ impl Pass<'_> {
             }
             Err(error) => Err(error.into()),
             Ok(object) => {
+                writes.conflict = None;
                 writes.add();
                 let stored = Stored::new(object.clone(), self.cache().shares());
                 let fields = stored.share.as_ref().map(|share| &share.fields);
-                let differs = fields.is_some_and(|share| {
-                    difference(&dependent.desired, &stored.value(), share).is_some()
-                });
+                let differs = fields
+                    .is_some_and(|share| difference(&dependent.desired, &stored.value(), share).is_some());
                 writes.settled = differs.then(|| stored.content_hash());
                 Ok(object)
             }
@@ -213,7 +261,11 @@ impl From<ApplyError> for Condition {
             ApplyError::Refused(_) => State::Failed,
             ApplyError::Unreachable(_) | ApplyError::Silent => State::Pending,
         };
-        Self { state, reason: error.reason(), message: error.to_string() }
+        Self {
+            state,
+            reason: error.reason(),
+            message: error.to_string(),
+        }
     }
 }
 
@@ -222,5 +274,11 @@ fn refused(reason: &str, message: String) -> Settled {
 }
 
 fn refused_with(condition: Condition) -> Settled {
-    Settled { condition, observed: false, wrote: false, uid: None, matters: true }
+    Settled {
+        condition,
+        observed: false,
+        wrote: false,
+        uid: None,
+        matters: true,
+    }
 }

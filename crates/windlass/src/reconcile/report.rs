@@ -13,8 +13,8 @@ use crate::{Status, event};
 const CALM: Duration = Duration::from_secs(2);
 
 impl Pass<'_> {
-    /// Writes the status if it differs. Gives the pause after which a change in detail has to be written, or an
-    /// error if the write failed.
+    /// Writes the status if it differs. Gives the pause after which to look again, because a change in detail has
+    /// to be written or the operator's own part has changed, or an error if the write failed.
     pub(super) async fn report(
         &self,
         subject: Option<&dyn Subject>,
@@ -26,19 +26,29 @@ impl Pass<'_> {
         let now = self.reconciler.context.now();
         // The API keeps whole seconds.
         let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
-        let report = Status::compute(&previous, generation, &findings.outcomes, &findings.problems, now);
-        let current = observed.get("status").cloned().unwrap_or_else(|| Value::Object(Default::default()));
+        let compute = |findings: &Findings| {
+            Status::compute(&previous, generation, &findings.outcomes, &findings.problems, now)
+        };
+        let mut report = compute(findings);
+        let current = observed
+            .get("status")
+            .cloned()
+            .unwrap_or_else(|| Value::Object(Default::default()));
         let mut status = current.clone();
-        overlay(&mut status, &report);
-        if let Some(subject) = subject {
-            match subject.status(Box::new(self.source()), &report) {
-                Ok((whole, reads)) => {
-                    findings.reads.extend(reads);
-                    self.cache().record(self.key, &self.stored.uid, &findings.reads);
-                    status = whole;
-                }
-                Err(poison) => tracing::warn!(primary = %self.key.name, %poison, "own status not known"),
+        match subject.map(|subject| subject.status(Box::new(self.source()), &report)) {
+            Some(Ok((whole, reads))) => {
+                findings.reads.extend(reads);
+                self.cache().record(self.key, &self.stored.uid, &findings.reads);
+                status = whole;
             }
+            // The operator's own fields stay as they were.
+            Some(Err(poison)) => {
+                findings.problems.push(poison.condition());
+                findings.retry = true;
+                report = compute(findings);
+                overlay(&mut status, &report);
+            }
+            None => overlay(&mut status, &report),
         }
         if status == current {
             return Ok(None);
@@ -62,16 +72,20 @@ impl Pass<'_> {
             }
         }
         if let Some((reason, message)) = report.news_since(&previous) {
-            let event = event::warning(&self.reconciler.context, self.controller, &observed, &reason, &message);
+            let event = event::warning(
+                &self.reconciler.context,
+                self.controller,
+                &observed,
+                &reason,
+                &message,
+            );
             if let Err(error) = self.requests.post(&event::kind(), &event).await {
                 tracing::warn!(primary = %self.key.name, %error, "failed to post an event");
             }
         }
-        if own_fields(&status) != own_fields(&current) {
-            // The plan may read its own status.
-            self.reconciler.queue.add(self.key.clone());
-        }
-        Ok(None)
+        // The plan may read its own status.
+        let again = own_fields(&status) != own_fields(&current);
+        Ok(again.then_some(Duration::ZERO))
     }
 
     /// The framework's part of the status as it is now.

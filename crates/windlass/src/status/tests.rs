@@ -6,7 +6,13 @@ use crate::Object;
 
 fn outcome<K: Object>(name: &str, condition: Condition, counts: bool) -> Outcome {
     let name = ObjectName::new("n", name);
-    Outcome { kind: Kind::of::<K>(), name, condition, counts, attributes: BTreeMap::new() }
+    Outcome {
+        kind: Kind::of::<K>(),
+        name,
+        condition,
+        counts,
+        attributes: BTreeMap::new(),
+    }
 }
 
 fn at(second: i64) -> Timestamp {
@@ -15,7 +21,15 @@ fn at(second: i64) -> Timestamp {
 
 fn standing(status: &Status) -> Vec<(&str, &str, i64)> {
     let standing = status.conditions.iter();
-    standing.map(|c| (c.type_.as_str(), c.status.as_str(), c.last_transition_time.0.as_second())).collect()
+    standing
+        .map(|c| {
+            (
+                c.type_.as_str(),
+                c.status.as_str(),
+                c.last_transition_time.0.as_second(),
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -23,10 +37,29 @@ fn the_worst_dependent_decides_in_whatever_order() {
     let failed = || outcome::<Deployment>("a", Condition::failed("Broken", "it broke"), true);
     let pending = || outcome::<Deployment>("b", Condition::pending("Rolling", "0 of 1"), true);
     let ready = || outcome::<Service>("c", Condition::ready(), true);
-    let one = Status::compute(&Status::default(), Some(1), &[failed(), pending(), ready()], &[], at(5));
-    let other = Status::compute(&Status::default(), Some(1), &[ready(), pending(), failed()], &[], at(5));
+    let one = Status::compute(
+        &Status::default(),
+        Some(1),
+        &[failed(), pending(), ready()],
+        &[],
+        at(5),
+    );
+    let other = Status::compute(
+        &Status::default(),
+        Some(1),
+        &[ready(), pending(), failed()],
+        &[],
+        at(5),
+    );
     assert_eq!(one, other);
-    assert_eq!(standing(&one), [("Ready", "False", 5), ("Progressing", "True", 5), ("Degraded", "True", 5)]);
+    assert_eq!(
+        standing(&one),
+        [
+            ("Ready", "False", 5),
+            ("Progressing", "True", 5),
+            ("Degraded", "True", 5)
+        ]
+    );
     assert_eq!(one.conditions[0].reason, "Broken");
     assert_eq!(one.conditions[0].message, "Deployment a: it broke");
 }
@@ -44,7 +77,14 @@ fn failed_does_not_stick_and_times_move_only_on_change() {
     let pending = |message: &str| outcome::<Deployment>("a", Condition::pending("Rolling", message), true);
     let second = Status::compute(&first, Some(1), &[pending("0 of 1")], &[], at(6));
     let third = Status::compute(&second, Some(1), &[pending("1 of 2")], &[], at(7));
-    assert_eq!(standing(&third), [("Ready", "False", 5), ("Progressing", "True", 6), ("Degraded", "False", 6)]);
+    assert_eq!(
+        standing(&third),
+        [
+            ("Ready", "False", 5),
+            ("Progressing", "True", 6),
+            ("Degraded", "False", 6)
+        ]
+    );
     assert_eq!(third.dependents[0].last_transition_time, Some(Time(at(6))));
     assert!(second.is_urgent_after(&first));
     assert!(!third.is_urgent_after(&second), "progress in detail can wait");
@@ -55,12 +95,20 @@ fn entries_of_dependents_that_are_gone_go() {
     let first = Status::compute(
         &Status::default(),
         Some(1),
-        &[outcome::<Service>("a", Condition::ready(), false), outcome::<Service>("b", Condition::ready(), false)],
+        &[
+            outcome::<Service>("a", Condition::ready(), false),
+            outcome::<Service>("b", Condition::ready(), false),
+        ],
         &[],
         at(5),
     );
-    let second =
-        Status::compute(&first, Some(1), &[outcome::<Service>("a", Condition::ready(), false)], &[], at(6));
+    let second = Status::compute(
+        &first,
+        Some(1),
+        &[outcome::<Service>("a", Condition::ready(), false)],
+        &[],
+        at(6),
+    );
     assert_eq!(second.dependents.len(), 1);
 }
 

@@ -10,11 +10,33 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use windlass::{Condition, same_quantity};
+
 use super::{Monocle, Retention, pod};
 
 const VOLUME: &str = "data";
 
-pub(super) fn build(monocle: &Monocle) -> StatefulSet {
+/// The size of the volume that an observed set was made with.
+pub(super) fn size_of(made: Option<&StatefulSet>) -> Option<String> {
+    let claim = made?.spec.as_ref()?.volume_claim_templates.as_ref()?.first()?;
+    let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
+    requests.get("storage").map(|size| size.0.clone())
+}
+
+/// What to tell the user whose set was made with another size than is asked for now.
+pub(super) fn size_problem(monocle: &Monocle, made: Option<&str>) -> Option<Condition> {
+    let asked = monocle.spec.elastic.storage_size.as_str();
+    let made = made.filter(|made| !same_quantity(made, asked))?;
+    let claim = format!("{VOLUME}-{}-0", monocle.child("elastic"));
+    let message = format!(
+        "spec.elastic.storageSize: is {asked}, but the volume was made with {made}, and Kubernetes does not change \
+         the claim template of a StatefulSet; resize PersistentVolumeClaim {claim} and set it back to {made}"
+    );
+    Some(Condition::failed("StorageFixed", message))
+}
+
+/// `size` is that of the set as it was made, if it was.
+pub(super) fn build(monocle: &Monocle, size: Option<String>) -> StatefulSet {
     let spec = &monocle.spec.elastic;
     let when_deleted = match spec.retention {
         Retention::Retain => "Retain",
@@ -27,7 +49,7 @@ pub(super) fn build(monocle: &Monocle) -> StatefulSet {
             replicas: Some(1),
             selector: pod::selector(monocle, "elastic"),
             template: pod::template(monocle, "elastic", &spec.component, container(monocle)),
-            volume_claim_templates: Some(vec![claim(monocle)]),
+            volume_claim_templates: Some(vec![claim(monocle, size)]),
             persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
                 when_deleted: Some(when_deleted.into()),
                 when_scaled: Some("Retain".into()),
@@ -62,8 +84,9 @@ fn container(monocle: &Monocle) -> Container {
     }
 }
 
-fn claim(monocle: &Monocle) -> PersistentVolumeClaim {
+fn claim(monocle: &Monocle, size: Option<String>) -> PersistentVolumeClaim {
     let spec = &monocle.spec.elastic;
+    let size = size.unwrap_or_else(|| spec.storage_size.clone());
     PersistentVolumeClaim {
         metadata: ObjectMeta {
             name: Some(VOLUME.into()),
@@ -74,7 +97,7 @@ fn claim(monocle: &Monocle) -> PersistentVolumeClaim {
             access_modes: Some(vec!["ReadWriteOnce".into()]),
             storage_class_name: spec.storage_class_name.clone(),
             resources: Some(VolumeResourceRequirements {
-                requests: Some([("storage".to_owned(), Quantity(spec.storage_size.clone()))].into()),
+                requests: Some([("storage".to_owned(), Quantity(size))].into()),
                 limits: None,
             }),
             ..PersistentVolumeClaimSpec::default()

@@ -10,16 +10,25 @@ use super::status::is_complete;
 use super::{Controller, Sets, replicas, size};
 
 impl Controller {
-    pub(super) async fn roll(&self, deployment: &mut Deployment, sets: &[Arc<ReplicaSet>]) -> Result<(), Error> {
+    pub(super) async fn roll(
+        &self,
+        deployment: &mut Deployment,
+        sets: &[Arc<ReplicaSet>],
+    ) -> Result<(), Error> {
         let mut sets = self.sync_revisions(deployment, sets, true).await?;
-        let moved = self.grow_new(deployment, &mut sets).await? || self.shrink_old(deployment, &mut sets).await?;
+        let moved =
+            self.grow_new(deployment, &mut sets).await? || self.shrink_old(deployment, &mut sets).await?;
         if !moved && is_complete(deployment, deployment.status.as_ref()) {
             self.clean_up(deployment, &sets.old).await?;
         }
         self.sync_rollout_status(deployment, &sets).await
     }
 
-    pub(super) async fn recreate(&self, deployment: &mut Deployment, sets: &[Arc<ReplicaSet>]) -> Result<(), Error> {
+    pub(super) async fn recreate(
+        &self,
+        deployment: &mut Deployment,
+        sets: &[Arc<ReplicaSet>],
+    ) -> Result<(), Error> {
         let mut found = self.sync_revisions(deployment, sets, false).await?;
         let mut scaled_down = false;
         for set in found.old.iter_mut().filter(|set| size(set) > 0) {
@@ -44,22 +53,35 @@ impl Controller {
         sets.old.iter().any(|set| {
             let counted = set.status.as_ref().is_some_and(|status| status.replicas > 0);
             let uid = set.metadata.uid.as_deref().unwrap_or_default();
-            counted || self.pods.controlled_by(uid).iter().any(|pod| !pods::is_finished(pod))
+            counted
+                || self
+                    .pods
+                    .controlled_by(uid)
+                    .iter()
+                    .any(|pod| !pods::is_finished(pod))
         })
     }
 
     async fn grow_new(&self, deployment: &Deployment, sets: &mut Sets) -> Result<bool, Error> {
-        let Some(new) = sets.new.as_mut() else { return Ok(false) };
+        let Some(new) = sets.new.as_mut() else {
+            return Ok(false);
+        };
         let (has, wanted) = (size(new), replicas(deployment));
         if has == wanted {
             return Ok(false);
         }
-        let to = if has > wanted { wanted } else { new_size(deployment, sets.old.iter(), has) };
+        let to = if has > wanted {
+            wanted
+        } else {
+            new_size(deployment, sets.old.iter(), has)
+        };
         self.resize(deployment, new, to, false).await
     }
 
     async fn shrink_old(&self, deployment: &Deployment, sets: &mut Sets) -> Result<bool, Error> {
-        let Some(new) = sets.new.as_ref() else { return Ok(false) };
+        let Some(new) = sets.new.as_ref() else {
+            return Ok(false);
+        };
         let old_total: i32 = sets.old.iter().map(size).sum();
         if old_total == 0 {
             return Ok(false);
@@ -94,5 +116,8 @@ impl Controller {
 }
 
 fn available(set: &ReplicaSet) -> i32 {
-    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default()
+    set.status
+        .as_ref()
+        .and_then(|status| status.available_replicas)
+        .unwrap_or_default()
 }

@@ -63,15 +63,25 @@ impl Controller {
         if is_recreate(deployment) {
             return Ok(());
         }
-        let mut active: Vec<&mut ReplicaSet> =
-            sets.old.iter_mut().chain(&mut sets.new).filter(|set| size(set) > 0).collect();
+        let mut active: Vec<&mut ReplicaSet> = sets
+            .old
+            .iter_mut()
+            .chain(&mut sets.new)
+            .filter(|set| size(set) > 0)
+            .collect();
         let total: i32 = active.iter().map(|set| size(set)).sum();
-        let allowed = if wanted > 0 { wanted + max_surge(deployment) } else { 0 };
+        let allowed = if wanted > 0 {
+            wanted + max_surge(deployment)
+        } else {
+            0
+        };
         let add = allowed - total;
         // Larger ones first; of equal ones the newer when growing, the older when shrinking.
         active.sort_by(|a, b| {
             let age = a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp);
-            size(b).cmp(&size(a)).then(if add > 0 { age.reverse() } else { age })
+            size(b)
+                .cmp(&size(a))
+                .then(if add > 0 { age.reverse() } else { age })
         });
         let mut added = 0;
         let mut sizes = Vec::with_capacity(active.len());
@@ -91,7 +101,11 @@ impl Controller {
 }
 
 /// The size that the new ReplicaSet may have now, next to the others.
-pub(super) fn new_size<'a>(deployment: &Deployment, others: impl Iterator<Item = &'a ReplicaSet>, has: i32) -> i32 {
+pub(super) fn new_size<'a>(
+    deployment: &Deployment,
+    others: impl Iterator<Item = &'a ReplicaSet>,
+    has: i32,
+) -> i32 {
     let wanted = replicas(deployment);
     if is_recreate(deployment) {
         return wanted;
@@ -121,7 +135,11 @@ pub(super) fn desired(set: &ReplicaSet) -> Option<&str> {
 }
 
 pub(super) fn max_surge(deployment: &Deployment) -> i32 {
-    if is_recreate(deployment) { 0 } else { fenceposts(deployment).0 }
+    if is_recreate(deployment) {
+        0
+    } else {
+        fenceposts(deployment).0
+    }
 }
 
 pub(super) fn max_unavailable(deployment: &Deployment) -> i32 {
@@ -133,17 +151,31 @@ pub(super) fn max_unavailable(deployment: &Deployment) -> i32 {
 
 /// Surge (rounded up) and unavailability (rounded down); both zero would never end, so then one may be missing.
 fn fenceposts(deployment: &Deployment) -> (i32, i32) {
-    let rolling = spec_of(deployment).strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+    let rolling = spec_of(deployment)
+        .strategy
+        .as_ref()
+        .and_then(|strategy| strategy.rolling_update.as_ref());
     let of = |part: Option<&IntOrString>, up: bool| scaled(part, replicas(deployment), up);
     let surge = of(rolling.and_then(|rolling| rolling.max_surge.as_ref()), true);
-    let unavailable = of(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), false);
-    if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
+    let unavailable = of(
+        rolling.and_then(|rolling| rolling.max_unavailable.as_ref()),
+        false,
+    );
+    if surge == 0 && unavailable == 0 {
+        (0, 1)
+    } else {
+        (surge, unavailable)
+    }
 }
 
 fn is_saturated(deployment: &Deployment, new: Option<&ReplicaSet>) -> bool {
     new.is_some_and(|set| {
         let wanted = replicas(deployment);
-        let available = set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default();
+        let available = set
+            .status
+            .as_ref()
+            .and_then(|status| status.available_replicas)
+            .unwrap_or_default();
         size(set) == wanted && desired(set) == Some(wanted.to_string().as_str()) && available == wanted
     })
 }
@@ -154,7 +186,11 @@ fn proportion(deployment: &Deployment, set: &ReplicaSet, add: i32, added: i32) -
         return 0;
     }
     let share = fraction(deployment, set);
-    if add > 0 { share.min(add - added) } else { share.max(add - added) }
+    if add > 0 {
+        share.min(add - added)
+    } else {
+        share.max(add - added)
+    }
 }
 
 fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
@@ -164,7 +200,11 @@ fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
     let most = replicas(deployment) + max_surge(deployment);
     let before: Option<i32> = annotation(&set.metadata, MAX).and_then(|text| text.parse().ok());
     let before = before.filter(|number| *number != 0).unwrap_or_else(|| {
-        deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or_default()
+        deployment
+            .status
+            .as_ref()
+            .and_then(|status| status.replicas)
+            .unwrap_or_default()
     });
     if before == 0 {
         return 0;
@@ -172,4 +212,56 @@ fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
     #[allow(clippy::cast_possible_truncation)]
     let rounded = (f64::from(size(set) * most) / f64::from(before)).round() as i32;
     rounded - size(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::{DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
+
+    use super::*;
+
+    fn deployment(replicas: i32, surge: &str, unavailable: &str) -> Deployment {
+        let part = |text: &str| Some(IntOrString::String(text.to_owned()));
+        Deployment {
+            spec: Some(DeploymentSpec {
+                replicas: Some(replicas),
+                strategy: Some(DeploymentStrategy {
+                    type_: Some("RollingUpdate".to_owned()),
+                    rolling_update: Some(RollingUpdateDeployment {
+                        max_surge: part(surge),
+                        max_unavailable: part(unavailable),
+                    }),
+                }),
+                ..DeploymentSpec::default()
+            }),
+            ..Deployment::default()
+        }
+    }
+
+    #[test]
+    fn surge_is_rounded_up_and_unavailability_down() {
+        let three = deployment(3, "25%", "25%");
+        assert_eq!((max_surge(&three), max_unavailable(&three)), (1, 0));
+        let ten = deployment(10, "25%", "25%");
+        assert_eq!((max_surge(&ten), max_unavailable(&ten)), (3, 2));
+        // Neither would never end.
+        let none = deployment(4, "0%", "0%");
+        assert_eq!((max_surge(&none), max_unavailable(&none)), (0, 1));
+    }
+
+    #[test]
+    fn a_new_set_grows_within_the_surge() {
+        let old = ReplicaSet {
+            spec: Some(k8s_openapi::api::apps::v1::ReplicaSetSpec {
+                replicas: Some(10),
+                ..Default::default()
+            }),
+            ..ReplicaSet::default()
+        };
+        assert_eq!(
+            new_size(&deployment(10, "25%", "25%"), std::iter::once(&old), 0),
+            3
+        );
+        assert_eq!(new_size(&deployment(10, "25%", "25%"), std::iter::empty(), 0), 10);
+    }
 }

@@ -18,7 +18,11 @@ impl Controller {
     }
 
     /// Writes counts and how the rollout goes.
-    pub(super) async fn sync_rollout_status(&self, deployment: &Deployment, sets: &Sets) -> Result<(), Error> {
+    pub(super) async fn sync_rollout_status(
+        &self,
+        deployment: &Deployment,
+        sets: &Sets,
+    ) -> Result<(), Error> {
         let now = self.context.now();
         let mut status = counts(deployment, sets, now);
         if has_deadline(deployment) {
@@ -45,14 +49,24 @@ impl Controller {
         if reason == Some("ProgressDeadlineExceeded") {
             return Ok(());
         }
-        let (paused, said) = (spec_of(deployment).paused == Some(true), reason == Some("DeploymentPaused"));
+        let (paused, said) = (
+            spec_of(deployment).paused == Some(true),
+            reason == Some("DeploymentPaused"),
+        );
         let (reason, message) = match (paused, said) {
             (true, false) => ("DeploymentPaused", "Deployment is paused"),
             (false, true) => ("DeploymentResumed", "Deployment is resumed"),
             _ => return Ok(()),
         };
         let status = deployment.status.get_or_insert_default();
-        set_condition(status, self.context.now(), "Progressing", "Unknown", reason, message.to_owned());
+        set_condition(
+            status,
+            self.context.now(),
+            "Progressing",
+            "Unknown",
+            reason,
+            message.to_owned(),
+        );
         *deployment = self.deployments.update_status(deployment).await?;
         Ok(())
     }
@@ -69,14 +83,19 @@ impl Controller {
 
     /// Looks again when the progress deadline will have passed.
     fn come_back(&self, deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) {
-        let Some(condition) = progressing(deployment).filter(|_| has_deadline(deployment)) else { return };
+        let Some(condition) = progressing(deployment).filter(|_| has_deadline(deployment)) else {
+            return;
+        };
         let timed_out = condition.reason.as_deref() == Some("ProgressDeadlineExceeded");
         if is_complete(deployment, Some(status)) || timed_out {
             return;
         }
         let key = ObjectKey::of(&deployment.metadata);
         let left = deadline_of(deployment, condition).map(|deadline| deadline.duration_since(now));
-        match left.and_then(|left| Duration::try_from(left).ok()).filter(|left| *left >= Duration::from_secs(1)) {
+        match left
+            .and_then(|left| Duration::try_from(left).ok())
+            .filter(|left| *left >= Duration::from_secs(1))
+        {
             Some(left) => self.queue.add_after(key, left + Duration::from_secs(1)),
             None => self.queue.add_failed(key),
         }
@@ -89,13 +108,19 @@ fn counts(deployment: &Deployment, sets: &Sets, now: Timestamp) -> DeploymentSta
     };
     let available = sum(|status| status.available_replicas.unwrap_or_default());
     let total: i32 = sets.all().map(size).sum();
-    let terminating = sets.all().filter_map(|set| set.status.as_ref()?.terminating_replicas);
+    let terminating = sets
+        .all()
+        .filter_map(|set| set.status.as_ref()?.terminating_replicas);
     let old = deployment.status.clone().unwrap_or_default();
     let mut status = DeploymentStatus {
         observed_generation: deployment.metadata.generation,
         replicas: nonzero(sum(|status| status.replicas)),
         updated_replicas: nonzero(
-            sets.new.as_ref().and_then(|set| set.status.as_ref()).map(|status| status.replicas).unwrap_or_default(),
+            sets.new
+                .as_ref()
+                .and_then(|set| set.status.as_ref())
+                .map(|status| status.replicas)
+                .unwrap_or_default(),
         ),
         ready_replicas: nonzero(sum(|status| status.ready_replicas.unwrap_or_default())),
         available_replicas: nonzero(available),
@@ -105,9 +130,17 @@ fn counts(deployment: &Deployment, sets: &Sets, now: Timestamp) -> DeploymentSta
         conditions: old.conditions,
     };
     let (value, reason, message) = if available >= replicas(deployment) - max_unavailable(deployment) {
-        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        (
+            "True",
+            "MinimumReplicasAvailable",
+            "Deployment has minimum availability.",
+        )
     } else {
-        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        (
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
     };
     set_condition(&mut status, now, "Available", value, reason, message.to_owned());
     status
@@ -121,23 +154,50 @@ fn judge(deployment: &Deployment, sets: &Sets, status: &mut DeploymentStatus, no
         return;
     }
     let subject = match sets.new.as_ref() {
-        Some(set) => format!("ReplicaSet {:?}", set.metadata.name.as_deref().unwrap_or_default()),
-        None => format!("Deployment {:?}", deployment.metadata.name.as_deref().unwrap_or_default()),
+        Some(set) => format!(
+            "ReplicaSet {:?}",
+            set.metadata.name.as_deref().unwrap_or_default()
+        ),
+        None => format!(
+            "Deployment {:?}",
+            deployment.metadata.name.as_deref().unwrap_or_default()
+        ),
     };
     if is_complete(deployment, Some(status)) {
         let message = format!("{subject} has successfully progressed.");
-        set_condition(status, now, "Progressing", "True", "NewReplicaSetAvailable", message);
+        set_condition(
+            status,
+            now,
+            "Progressing",
+            "True",
+            "NewReplicaSetAvailable",
+            message,
+        );
     } else if has_progressed(deployment, status) {
         // Each progress renews lastUpdateTime, even with an equal reason: the deadline counts from there.
-        let since = current.filter(|c| c.status == "True").and_then(|c| c.last_transition_time);
+        let since = current
+            .filter(|c| c.status == "True")
+            .and_then(|c| c.last_transition_time);
         remove_condition(status, "Progressing");
-        let mut condition =
-            new_condition(now, "Progressing", "True", "ReplicaSetUpdated", format!("{subject} is progressing."));
+        let mut condition = new_condition(
+            now,
+            "Progressing",
+            "True",
+            "ReplicaSetUpdated",
+            format!("{subject} is progressing."),
+        );
         condition.last_transition_time = since.or(condition.last_transition_time);
         put_condition(status, condition);
     } else if has_timed_out(deployment, status, now) {
         let message = format!("{subject} has timed out progressing.");
-        set_condition(status, now, "Progressing", "False", "ProgressDeadlineExceeded", message);
+        set_condition(
+            status,
+            now,
+            "Progressing",
+            "False",
+            "ProgressDeadlineExceeded",
+            message,
+        );
     }
 }
 
@@ -161,7 +221,14 @@ fn has_progressed(deployment: &Deployment, status: &DeploymentStatus) -> bool {
 }
 
 fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> bool {
-    let Some(condition) = status.conditions.iter().flatten().find(|c| c.type_ == "Progressing") else { return false };
+    let Some(condition) = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|c| c.type_ == "Progressing")
+    else {
+        return false;
+    };
     match condition.reason.as_deref() {
         Some("NewReplicaSetAvailable") => false,
         Some("ProgressDeadlineExceeded") => true,
@@ -171,22 +238,31 @@ fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Timest
 
 fn deadline_of(deployment: &Deployment, condition: &DeploymentCondition) -> Option<Timestamp> {
     let seconds = i64::from(spec_of(deployment).progress_deadline_seconds?);
-    let from = condition.last_update_time.as_ref().or(condition.last_transition_time.as_ref())?;
+    let from = condition
+        .last_update_time
+        .as_ref()
+        .or(condition.last_transition_time.as_ref())?;
     from.0.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
 pub(super) fn has_deadline(deployment: &Deployment) -> bool {
-    spec_of(deployment).progress_deadline_seconds.is_some_and(|seconds| seconds != i32::MAX)
+    spec_of(deployment)
+        .progress_deadline_seconds
+        .is_some_and(|seconds| seconds != i32::MAX)
 }
 
 pub(super) fn progressing(deployment: &Deployment) -> Option<&DeploymentCondition> {
     let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|condition| condition.type_ == "Progressing")
+    conditions
+        .iter()
+        .find(|condition| condition.type_ == "Progressing")
 }
 
 fn replica_failure(sets: &Sets) -> Option<DeploymentCondition> {
     let newest_first = sets.new.iter().chain(&sets.old);
-    let mut conditions = newest_first.filter_map(|set| set.status.as_ref()?.conditions.as_ref()).flatten();
+    let mut conditions = newest_first
+        .filter_map(|set| set.status.as_ref()?.conditions.as_ref())
+        .flatten();
     let failure = conditions.find(|condition| condition.type_ == "ReplicaFailure")?;
     Some(DeploymentCondition {
         type_: failure.type_.clone(),
@@ -230,7 +306,13 @@ fn remove_condition(status: &mut DeploymentStatus, kind: &str) {
     }
 }
 
-fn new_condition(now: Timestamp, kind: &str, value: &str, reason: &str, message: String) -> DeploymentCondition {
+fn new_condition(
+    now: Timestamp,
+    kind: &str,
+    value: &str,
+    reason: &str,
+    message: String,
+) -> DeploymentCondition {
     DeploymentCondition {
         type_: kind.to_owned(),
         status: value.to_owned(),

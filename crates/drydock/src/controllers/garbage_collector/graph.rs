@@ -56,17 +56,30 @@ impl Graph {
     }
 
     pub(super) fn dependents(&self, owner: &str) -> Vec<String> {
-        self.dependents.get(owner).into_iter().flatten().cloned().collect()
+        self.dependents
+            .get(owner)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
     }
 
     /// The dependents that an owner deleted in the foreground waits for.
     pub(super) fn blocking_dependents(&self, owner: &str) -> Vec<String> {
         let blocks = |uid: &&String| {
             self.items.get(*uid).is_some_and(|item| {
-                item.owners.iter().any(|of| of.uid == owner && of.block_owner_deletion == Some(true))
+                item.owners
+                    .iter()
+                    .any(|of| of.uid == owner && of.block_owner_deletion == Some(true))
             })
         };
-        self.dependents.get(owner).into_iter().flatten().filter(blocks).cloned().collect()
+        self.dependents
+            .get(owner)
+            .into_iter()
+            .flatten()
+            .filter(blocks)
+            .cloned()
+            .collect()
     }
 
     /// The uids of a kind.
@@ -83,9 +96,12 @@ impl Graph {
 
     /// Puts an object in. Returns what to look at now, and whether to give other news a moment first.
     pub(super) fn put(&mut self, kind: &Arc<Kind>, meta: ObjectMeta) -> Vec<(Work, bool)> {
-        let Some(uid) = meta.uid.clone() else { return Vec::new() };
+        let Some(uid) = meta.uid.clone() else {
+            return Vec::new();
+        };
         let known = self.items.get(&uid);
-        if known.is_some_and(|known| known.resource_version.parse::<u64>().unwrap_or(0) >= revision_of(&meta)) {
+        if known.is_some_and(|known| known.resource_version.parse::<u64>().unwrap_or(0) >= revision_of(&meta))
+        {
             return Vec::new();
         }
         let old = self.take(&uid);
@@ -100,7 +116,10 @@ impl Graph {
             deleting: meta.deletion_timestamp.is_some(),
         };
         for owner in &item.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
+            self.dependents
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert(uid.clone());
         }
         let work = self.consequences(old.as_ref(), &item);
         self.items.insert(uid, item);
@@ -111,7 +130,10 @@ impl Graph {
         let mut work = Vec::new();
         // Owners that wait may wait no longer.
         for owner in old.iter().flat_map(|old| &old.owners) {
-            let released = !new.owners.iter().any(|now| now.uid == owner.uid && now.block_owner_deletion == owner.block_owner_deletion);
+            let released = !new
+                .owners
+                .iter()
+                .any(|now| now.uid == owner.uid && now.block_owner_deletion == owner.block_owner_deletion);
             if released && self.items.get(&owner.uid).is_some_and(Item::is_waiting) {
                 work.push((Work::Collect(owner.uid.clone()), false));
             }
@@ -125,8 +147,14 @@ impl Graph {
             work.push((Work::Collect(new.uid.clone()), false));
         }
         if !new.deleting && old.is_none_or(|old| old.owners != new.owners) {
-            let unknown = new.owners.iter().any(|owner| !self.items.contains_key(&owner.uid));
-            let waited_for = new.owners.iter().any(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting));
+            let unknown = new
+                .owners
+                .iter()
+                .any(|owner| !self.items.contains_key(&owner.uid));
+            let waited_for = new
+                .owners
+                .iter()
+                .any(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting));
             if unknown || waited_for {
                 work.push((Work::Collect(new.uid.clone()), unknown));
             }
@@ -136,10 +164,18 @@ impl Graph {
 
     /// Takes an object out. Returns what to look at now.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<(Work, bool)> {
-        let Some(gone) = self.take(uid) else { return Vec::new() };
+        let Some(gone) = self.take(uid) else {
+            return Vec::new();
+        };
         let dependents = self.dependents.get(uid).into_iter().flatten();
-        let mut work: Vec<_> = dependents.map(|uid| (Work::Collect(uid.clone()), false)).collect();
-        for owner in gone.owners.iter().filter(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting)) {
+        let mut work: Vec<_> = dependents
+            .map(|uid| (Work::Collect(uid.clone()), false))
+            .collect();
+        for owner in gone
+            .owners
+            .iter()
+            .filter(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting))
+        {
             work.push((Work::Collect(owner.uid.clone()), false));
         }
         work
@@ -156,5 +192,73 @@ impl Graph {
             }
         }
         Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube::core::ApiResource;
+
+    use super::*;
+
+    fn kind() -> Arc<Kind> {
+        let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+        Arc::new(Kind {
+            resource,
+            namespaced: true,
+            verbs: Vec::new(),
+        })
+    }
+
+    fn meta(uid: &str, revision: u64, owner: Option<&str>) -> ObjectMeta {
+        let owner = owner.map(|uid| OwnerReference {
+            uid: uid.to_owned(),
+            block_owner_deletion: Some(true),
+            ..OwnerReference::default()
+        });
+        ObjectMeta {
+            name: Some(uid.to_owned()),
+            uid: Some(uid.to_owned()),
+            resource_version: Some(revision.to_string()),
+            owner_references: owner.map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        }
+    }
+
+    #[test]
+    fn dependents_are_looked_at_when_their_owner_goes() {
+        let mut graph = Graph::default();
+        assert!(graph.put(&kind(), meta("owner", 1, None)).is_empty());
+        assert!(graph.put(&kind(), meta("child", 2, Some("owner"))).is_empty());
+        assert_eq!(
+            graph.remove("owner"),
+            [(Work::Collect("child".to_owned()), false)]
+        );
+    }
+
+    #[test]
+    fn a_dependent_of_an_unknown_owner_is_looked_at_after_a_moment() {
+        let mut graph = Graph::default();
+        let work = graph.put(&kind(), meta("child", 2, Some("owner")));
+        assert_eq!(work, [(Work::Collect("child".to_owned()), true)]);
+    }
+
+    #[test]
+    fn an_owner_deleted_in_the_foreground_waits_for_blocking_dependents() {
+        let mut graph = Graph::default();
+        graph.put(&kind(), meta("owner", 1, None));
+        graph.put(&kind(), meta("child", 2, Some("owner")));
+        let mut deleted = meta("owner", 3, None);
+        deleted.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        deleted.finalizers = Some(vec![FOREGROUND.to_owned()]);
+        let work = graph.put(&kind(), deleted);
+        assert_eq!(work.len(), 2);
+        assert_eq!(graph.blocking_dependents("owner"), ["child"]);
+        assert_eq!(
+            graph.remove("child"),
+            [(Work::Collect("owner".to_owned()), false)]
+        );
+        assert!(graph.blocking_dependents("owner").is_empty());
     }
 }

@@ -73,7 +73,13 @@ impl Ended {
 
 impl Controller {
     /// Brings the status up to date: at most one write before finalizers are taken off, and one after.
-    pub(super) async fn track(&self, old: &Job, mut job: Job, mut sync: Sync, verdict: Option<Verdict>) -> Result<(), Error> {
+    pub(super) async fn track(
+        &self,
+        old: &Job,
+        mut job: Job,
+        mut sync: Sync,
+        verdict: Option<Verdict>,
+    ) -> Result<(), Error> {
         let now = self.context.now();
         let mine = self.pods.controlled_by(&uid_of(&job));
         if verdict.is_some() {
@@ -86,7 +92,10 @@ impl Controller {
         let ready = count(&|pod| pods::is_active(pod) && pods::is_ready(pod));
         let status = job.status.get_or_insert_default();
         (status.active, status.ready, status.terminating) = (nonzero(active), Some(ready), Some(terminating));
-        status.conditions = status.conditions.take().filter(|conditions| !conditions.is_empty());
+        status.conditions = status
+            .conditions
+            .take()
+            .filter(|conditions| !conditions.is_empty());
 
         if sync.ended.has_new() {
             status.uncounted_terminated_pods = Some(UncountedTerminatedPods {
@@ -120,15 +129,31 @@ impl Controller {
 
     /// Sets the conditions of a job's end: the first at once, the second when no pod runs any more. Returns whether
     /// the second was set.
-    fn conclude(&self, status: &mut JobStatus, verdict: &Verdict, terminating: i32, now: jiff::Timestamp) -> bool {
+    fn conclude(
+        &self,
+        status: &mut JobStatus,
+        verdict: &Verdict,
+        terminating: i32,
+        now: jiff::Timestamp,
+    ) -> bool {
         let conditions = status.conditions.get_or_insert_default();
         if !conditions.iter().any(|known| known.type_ == verdict.kind) {
-            conditions.push(condition(verdict.kind, "True", &verdict.reason, &verdict.message, now));
+            conditions.push(condition(
+                verdict.kind,
+                "True",
+                &verdict.reason,
+                &verdict.message,
+                now,
+            ));
         }
         if terminating > 0 {
             return false;
         }
-        let last = if verdict.kind == "FailureTarget" { "Failed" } else { "Complete" };
+        let last = if verdict.kind == "FailureTarget" {
+            "Failed"
+        } else {
+            "Complete"
+        };
         conditions.push(condition(last, "True", &verdict.reason, &verdict.message, now));
         if last == "Complete" {
             status.completion_time = Some(Time(now));
@@ -137,7 +162,9 @@ impl Controller {
     }
 
     fn announce(&self, job: &Job) {
-        let Some(end) = super::finished_condition(job) else { return };
+        let Some(end) = super::finished_condition(job) else {
+            return;
+        };
         if end.type_ == "Complete" {
             self.recorder.normal(job, "Completed", "Job completed".to_owned());
             return;
@@ -146,7 +173,8 @@ impl Controller {
             Some("DeadlineExceeded") => "DeadlineExceeded",
             _ => "BackoffLimitExceeded",
         };
-        self.recorder.warning(job, reason, end.message.clone().unwrap_or_default());
+        self.recorder
+            .warning(job, reason, end.message.clone().unwrap_or_default());
     }
 
     /// Takes the job's finalizer off a pod.
@@ -155,7 +183,11 @@ impl Controller {
             return Ok(());
         }
         let patch = json!({"metadata": {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}});
-        match self.pods.patch(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch)).await {
+        match self
+            .pods
+            .patch(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch))
+            .await
+        {
             Err(error) if !error.has_reason("NotFound") && !error.has_reason("Conflict") => Err(error),
             _ => Ok(()),
         }
@@ -163,5 +195,9 @@ impl Controller {
 }
 
 fn has_finalizer(pod: &Pod) -> bool {
-    pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
+    pod.metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == FINALIZER)
 }

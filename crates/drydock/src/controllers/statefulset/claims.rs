@@ -25,7 +25,10 @@ impl Controller {
             }
             match self.claims.create(&claim).await {
                 Ok(_) => {
-                    let message = format!("Create Claim {name} Pod {pod_name} in StatefulSet {} success", name_of(set));
+                    let message = format!(
+                        "Create Claim {name} Pod {pod_name} in StatefulSet {} success",
+                        name_of(set)
+                    );
                     self.recorder.normal(set, "SuccessfulCreate", message);
                 }
                 Err(error) if error.has_reason("AlreadyExists") => return Err(error),
@@ -46,7 +49,9 @@ impl Controller {
     /// Gives the claims of a pod the owners that the retention policy asks for.
     pub(super) async fn keep_claims(&self, set: &StatefulSet, pod: &Pod) -> Result<(), Error> {
         for (_, claim) in claims(set, ordinal(pod)) {
-            let Some(claim) = self.claims.get(&ObjectKey::of(&claim.metadata)) else { continue };
+            let Some(claim) = self.claims.get(&ObjectKey::of(&claim.metadata)) else {
+                continue;
+            };
             let had = claim.metadata.owner_references.clone().unwrap_or_default();
             let wanted = owners(set, pod, &had);
             if wanted != had {
@@ -62,9 +67,12 @@ impl Controller {
 /// The owners a claim should have: the set or the pod where the policy is to delete, and those of others.
 fn owners(set: &StatefulSet, pod: &Pod, had: &[OwnerReference]) -> Vec<OwnerReference> {
     let (set_ref, pod_ref) = (controller_ref(set), controller_ref(pod));
-    let same = |a: &OwnerReference, b: &OwnerReference| a.kind == b.kind && a.name == b.name && a.api_version == b.api_version;
+    let same = |a: &OwnerReference, b: &OwnerReference| {
+        a.kind == b.kind && a.name == b.name && a.api_version == b.api_version
+    };
     let stale = |reference: &OwnerReference| {
-        had.iter().any(|owner| same(owner, reference) && owner.uid != reference.uid)
+        had.iter()
+            .any(|owner| same(owner, reference) && owner.uid != reference.uid)
     };
     let foreign = |owner: &&OwnerReference| !same(owner, &set_ref) && !same(owner, &pod_ref);
     // A claim of an earlier set or pod of the same name goes with that one.
@@ -72,7 +80,10 @@ fn owners(set: &StatefulSet, pod: &Pod, had: &[OwnerReference]) -> Vec<OwnerRefe
         return had.to_vec();
     }
     let mut wanted: Vec<OwnerReference> = had.iter().filter(foreign).cloned().collect();
-    let policy = spec_of(set).persistent_volume_claim_retention_policy.clone().unwrap_or_default();
+    let policy = spec_of(set)
+        .persistent_volume_claim_retention_policy
+        .clone()
+        .unwrap_or_default();
     let deletes = |when: &Option<String>| when.as_deref() == Some("Delete");
     if wanted.iter().any(|owner| owner.controller == Some(true)) {
         return wanted;
@@ -84,7 +95,11 @@ fn owners(set: &StatefulSet, pod: &Pod, had: &[OwnerReference]) -> Vec<OwnerRefe
     } else if deletes(&policy.when_deleted) {
         wanted.push(set_ref);
     }
-    if wanted.len() == had.len() && wanted.iter().all(|owner| had.iter().any(|old| old.uid == owner.uid)) {
+    if wanted.len() == had.len()
+        && wanted
+            .iter()
+            .all(|owner| had.iter().any(|old| old.uid == owner.uid))
+    {
         return had.to_vec();
     }
     wanted
@@ -113,7 +128,9 @@ pub(super) fn mount(set: &StatefulSet, pod: &mut Pod, number: i32) {
     let claims = claims(set, number);
     let spec = pod.spec.get_or_insert_default();
     let others = spec.volumes.take().unwrap_or_default();
-    let others = others.into_iter().filter(|volume| !claims.iter().any(|(name, _)| *name == volume.name));
+    let others = others
+        .into_iter()
+        .filter(|volume| !claims.iter().any(|(name, _)| *name == volume.name));
     let others: Vec<Volume> = others.collect();
     let mut volumes: Vec<Volume> = claims
         .iter()

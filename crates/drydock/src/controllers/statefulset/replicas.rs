@@ -7,7 +7,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::super::ownership::controller_ref;
 use super::super::{Error, nonzero, pods, scaled};
 use super::revisions::apply;
-use super::{Controller, INDEX_LABEL, NAME_LABEL, REVISION_LABEL, claims, name_of, ordinal, revision_label, spec_of};
+use super::{
+    Controller, INDEX_LABEL, NAME_LABEL, REVISION_LABEL, claims, name_of, ordinal, revision_label, spec_of,
+};
 
 /// What is left to do in this round: go on, or wait for the world to change.
 #[derive(PartialEq)]
@@ -64,17 +66,30 @@ impl<'a> Round<'a> {
         let (current, update) = (names(current), names(update));
         let start = start(set);
         let end = start + spec_of(set).replicas.unwrap_or(1);
-        let (mut kept, mut condemned): (Vec<_>, Vec<_>) =
-            pods.into_iter().filter(|pod| ordinal(pod) >= 0).partition(|pod| (start..end).contains(&ordinal(pod)));
+        let (mut kept, mut condemned): (Vec<_>, Vec<_>) = pods
+            .into_iter()
+            .filter(|pod| ordinal(pod) >= 0)
+            .partition(|pod| (start..end).contains(&ordinal(pod)));
         condemned.sort_by_key(|pod| -ordinal(pod));
         let replicas = (start..end)
-            .map(|number| match kept.iter().position(|pod| ordinal(pod) == number) {
-                Some(at) => kept.swap_remove(at),
-                None if keeps_current(set, number) => new_pod(&current_set, number, current),
-                None => new_pod(&update_set, number, update),
-            })
+            .map(
+                |number| match kept.iter().position(|pod| ordinal(pod) == number) {
+                    Some(at) => kept.swap_remove(at),
+                    None if keeps_current(set, number) => new_pod(&current_set, number, current),
+                    None => new_pod(&update_set, number, update),
+                },
+            )
             .collect();
-        Ok(Self { controller, set, update_set, current, update, replicas, condemned, replaced: 0 })
+        Ok(Self {
+            controller,
+            set,
+            update_set,
+            current,
+            update,
+            replicas,
+            condemned,
+            replaced: 0,
+        })
     }
 
     async fn work(&mut self) -> Result<(), Error> {
@@ -118,19 +133,35 @@ impl<'a> Round<'a> {
         }
         self.controller.keep_claims(&self.update_set, pod).await?;
         let name = pod.metadata.name.clone();
-        let named = pod.metadata.labels.as_ref().and_then(|labels| labels.get(NAME_LABEL)) == name.as_ref();
+        let named = pod
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(NAME_LABEL))
+            == name.as_ref();
         if !named {
             let mut changed = pod.clone();
             identify(&mut changed);
             let updated = self.controller.pods.update(&changed).await?;
-            let message = format!("Update Pod {} in StatefulSet {} successful", name.unwrap_or_default(), name_of(self.set));
-            self.controller.recorder.normal(self.set, "SuccessfulUpdate", message);
+            let message = format!(
+                "Update Pod {} in StatefulSet {} successful",
+                name.unwrap_or_default(),
+                name_of(self.set)
+            );
+            self.controller
+                .recorder
+                .normal(self.set, "SuccessfulUpdate", message);
             self.replicas[at] = updated;
         }
         Ok(Next::GoOn)
     }
 
-    async fn remove(&mut self, at: usize, ordered: bool, first_unhealthy: Option<&str>) -> Result<Next, Error> {
+    async fn remove(
+        &mut self,
+        at: usize,
+        ordered: bool,
+        first_unhealthy: Option<&str>,
+    ) -> Result<Next, Error> {
         let pod = self.condemned[at].clone();
         if pods::is_terminating(&pod) {
             return Ok(Next::Wait);
@@ -151,8 +182,17 @@ impl<'a> Round<'a> {
         let rolling = strategy.rolling_update.unwrap_or_default();
         let count = i32::try_from(self.replicas.len()).unwrap_or(i32::MAX);
         let one = IntOrString::Int(1);
-        let most = scaled(Some(rolling.max_unavailable.as_ref().unwrap_or(&one)), count, false).max(1);
-        let missing = self.replicas.iter().filter(|pod| pods::is_terminating(pod) || !self.is_available(pod)).count();
+        let most = scaled(
+            Some(rolling.max_unavailable.as_ref().unwrap_or(&one)),
+            count,
+            false,
+        )
+        .max(1);
+        let missing = self
+            .replicas
+            .iter()
+            .filter(|pod| pods::is_terminating(pod) || !self.is_available(pod))
+            .count();
         let mut may_delete = usize::try_from(most).unwrap_or(1).saturating_sub(missing);
         let partition = usize::try_from(rolling.partition.unwrap_or_default()).unwrap_or_default();
         for at in (partition..self.replicas.len()).rev() {
@@ -178,12 +218,23 @@ impl<'a> Round<'a> {
         match made {
             Ok(made) => {
                 self.controller.keep_claims(&self.update_set, &made).await?;
-                self.tell("Normal", "SuccessfulCreate", format!("Create Pod {name} in StatefulSet {} successful", name_of(self.set)));
+                self.tell(
+                    "Normal",
+                    "SuccessfulCreate",
+                    format!(
+                        "Create Pod {name} in StatefulSet {} successful",
+                        name_of(self.set)
+                    ),
+                );
                 Ok(made)
             }
             Err(error) => {
                 if !error.has_reason("AlreadyExists") && !error.namespace_terminating() {
-                    let message = format!("Create Pod {name} in StatefulSet {} failed error: {}", name_of(self.set), error.message());
+                    let message = format!(
+                        "Create Pod {name} in StatefulSet {} failed error: {}",
+                        name_of(self.set),
+                        error.message()
+                    );
                     self.tell("Warning", "FailedCreate", message);
                 }
                 Err(error)
@@ -194,11 +245,22 @@ impl<'a> Round<'a> {
     async fn delete(&self, pod: Pod) -> Result<(), Error> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         if let Err(error) = self.controller.pods.delete(&pod).await {
-            let message = format!("Delete Pod {name} in StatefulSet {} failed error: {}", name_of(self.set), error.message());
+            let message = format!(
+                "Delete Pod {name} in StatefulSet {} failed error: {}",
+                name_of(self.set),
+                error.message()
+            );
             self.tell("Warning", "FailedDelete", message);
             return Err(error);
         }
-        self.tell("Normal", "SuccessfulDelete", format!("Delete Pod {name} in StatefulSet {} successful", name_of(self.set)));
+        self.tell(
+            "Normal",
+            "SuccessfulDelete",
+            format!(
+                "Delete Pod {name} in StatefulSet {} successful",
+                name_of(self.set)
+            ),
+        );
         Ok(())
     }
 
@@ -219,8 +281,15 @@ impl<'a> Round<'a> {
     }
 
     fn status(&self) -> StatefulSetStatus {
-        let made = || self.replicas.iter().chain(&self.condemned).filter(|pod| pod.metadata.uid.is_some());
-        let count = |wanted: &dyn Fn(&Pod) -> bool| i32::try_from(made().filter(|pod| wanted(pod)).count()).unwrap_or(0);
+        let made = || {
+            self.replicas
+                .iter()
+                .chain(&self.condemned)
+                .filter(|pod| pod.metadata.uid.is_some())
+        };
+        let count = |wanted: &dyn Fn(&Pod) -> bool| {
+            i32::try_from(made().filter(|pod| wanted(pod)).count()).unwrap_or(0)
+        };
         let ready = |pod: &Pod| pods::phase(pod) == "Running" && pods::is_ready(pod);
         let of = |revision: &str| count(&|pod| !pods::is_terminating(pod) && revision_label(pod) == revision);
         StatefulSetStatus {
@@ -232,21 +301,42 @@ impl<'a> Round<'a> {
             updated_replicas: nonzero(of(self.update)),
             current_revision: Some(self.current.to_owned()),
             update_revision: Some(self.update.to_owned()),
-            collision_count: Some(self.set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default()),
-            conditions: self.set.status.as_ref().and_then(|status| status.conditions.clone()),
+            collision_count: Some(
+                self.set
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.collision_count)
+                    .unwrap_or_default(),
+            ),
+            conditions: self
+                .set
+                .status
+                .as_ref()
+                .and_then(|status| status.conditions.clone()),
         }
     }
 }
 
 pub(super) fn start(set: &StatefulSet) -> i32 {
-    spec_of(set).ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or_default()
+    spec_of(set)
+        .ordinals
+        .as_ref()
+        .and_then(|ordinals| ordinals.start)
+        .unwrap_or_default()
 }
 
 /// Whether a pod of this ordinal is still made from the current revision, not from the update.
 fn keeps_current(set: &StatefulSet, number: i32) -> bool {
     let strategy = spec_of(set).update_strategy.clone().unwrap_or_default();
-    let partition = strategy.rolling_update.as_ref().map(|rolling| rolling.partition.unwrap_or_default());
-    let current = set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or_default();
+    let partition = strategy
+        .rolling_update
+        .as_ref()
+        .map(|rolling| rolling.partition.unwrap_or_default());
+    let current = set
+        .status
+        .as_ref()
+        .and_then(|status| status.current_replicas)
+        .unwrap_or_default();
     match partition {
         Some(partition) => number < start(set) + partition,
         None => strategy.type_.as_deref() != Some("OnDelete") && number < start(set) + current,

@@ -1,0 +1,105 @@
+//! What the watches deliver, and whom it concerns.
+
+use std::sync::Arc;
+
+use super::{Cache, Inner, Stored};
+use crate::{Kind, ObjectName};
+
+impl Cache {
+    /// Takes in an object that the watch delivered, and queues whoever it concerns.
+    pub(super) fn arrived(&self, kind: &Kind, stored: Stored) {
+        let stored = Arc::new(stored);
+        let mut inner = self.lock();
+        let Inner {
+            stores,
+            index,
+            statuses,
+        } = &mut *inner;
+        let Some(store) = stores.get_mut(kind) else { return };
+        store.seen(&stored.name);
+        if !store.is_news(&stored) {
+            return;
+        }
+        let old = store.entries.get(&stored.name).cloned();
+        if store.keep_all || index.concerns(kind, &stored) || self.shares.made_here(&stored) {
+            store.put(Arc::clone(&stored));
+        } else {
+            store.put_aside(&stored.name);
+        }
+        if old.as_ref().is_some_and(|old| old.same_content(&stored)) {
+            return;
+        }
+        let only_status = old.as_ref().is_some_and(|old| old.same_but_status(&stored));
+        for key in index.touched(kind, old.as_deref(), Some(&stored)) {
+            let own_write = only_status && statuses.get(&key) == Some(&stored.status_hash());
+            if own_write && index.is_primary(&key, kind, &stored.name) {
+                continue;
+            }
+            tracing::trace!(primary = %key.name, ?kind, name = %stored.name, only_status, "changed");
+            self.queue.add(key);
+        }
+    }
+
+    /// Removes an object that the watch says is gone, and queues whoever it concerns.
+    pub(super) fn gone(&self, kind: &Kind, stored: &Stored) {
+        let mut inner = self.lock();
+        let Inner { stores, index, .. } = &mut *inner;
+        let Some(store) = stores.get_mut(kind) else { return };
+        let newer =
+            |now: &Arc<Stored>| now.uid != stored.uid && now.resource_version > stored.resource_version;
+        if store.entries.get(&stored.name).is_some_and(newer) {
+            return;
+        }
+        let old = store.remove(&stored.name);
+        for key in index.touched(kind, old.as_deref().or(Some(stored)), None) {
+            self.queue.add(key);
+        }
+    }
+
+    pub(super) fn list_began(&self, kind: &Kind) {
+        let mut inner = self.lock();
+        self.store(&mut inner, kind).listing = Some(Default::default());
+    }
+
+    /// All that exists has been delivered: what was not is gone.
+    pub(super) fn list_done(&self, kind: &Kind) {
+        let mut inner = self.lock();
+        let Inner { stores, index, .. } = &mut *inner;
+        let Some(store) = stores.get_mut(kind) else { return };
+        for old in store.finish_listing() {
+            for key in index.touched(kind, Some(&old), None) {
+                self.queue.add(key);
+            }
+        }
+        store.loaded = true;
+        store.error = None;
+        for key in std::mem::take(&mut store.waiting) {
+            self.queue.add(key);
+        }
+    }
+
+    pub(super) fn watch_failed(&self, kind: &Kind, error: &str) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        let news = store.error.as_deref() != Some(error);
+        store.error = Some(error.to_owned());
+        if news && !store.loaded {
+            store.waiting.iter().for_each(|key| self.queue.add(key.clone()));
+        }
+    }
+
+    /// A fetch is over; `None` if there is no such object after all.
+    pub(super) fn fetched(&self, kind: &Kind, name: &ObjectName, stored: Option<Stored>) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        store.fetching.remove(name);
+        match stored.map(Arc::new) {
+            Some(stored) if store.is_news(&stored) => store.put(stored),
+            Some(_) => {}
+            None => store.others_remove(name),
+        }
+        for key in std::mem::take(&mut store.waiting) {
+            self.queue.add(key);
+        }
+    }
+}
