@@ -245,3 +245,6 @@ pub(crate) fn scaled(value: Option<&IntOrString>, total: i32, up: bool) -> i32 {
 fn is_active_namespace(namespace: &Namespace) -> bool {
     namespace.metadata.deletion_timestamp.is_none()
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,29 @@ pub fn normalise(value: &mut Value, ty: Type<'_>) {
     }
 }
 
+/// The JSON text of a value with its fields in the order Go writes them.
+#[must_use]
+pub fn text(value: &Value, ty: Option<Type<'_>>) -> String {
+    match value {
+        Value::Object(map) => {
+            let order = ty.and_then(Type::structure).map(|structure| structure.order.as_slice()).unwrap_or_default();
+            let known = order.iter().filter_map(|name| map.get_key_value(&**name));
+            let others = map.iter().filter(|(name, _)| !order.iter().any(|known| **known == **name));
+            let members = known.chain(others).map(|(name, member)| {
+                let ty = ty.and_then(|ty| ty.member(name));
+                format!("{}:{}", Value::from(name.as_str()), text(member, ty))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(list) => {
+            let items = ty.and_then(Type::list).map(|(items, _)| items);
+            let members = list.iter().map(|member| text(member, items)).collect::<Vec<_>>();
+            format!("[{}]", members.join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
 fn normalise_field(map: &mut Map<String, Value>, name: &str, field: &Field, within: Type<'_>) {
     let ty = within.to(field.node);
     let structure = is_go_struct(ty);

@@ -106,6 +106,8 @@ pub struct Struct {
     pub go: Box<str>,
     /// Its fields, by name.
     pub fields: BTreeMap<Box<str>, Field>,
+    /// The names of its fields in the order Go writes them.
+    pub order: Vec<Box<str>>,
     /// The type of fields that are not named, where a custom schema allows both.
     pub additional: Option<NodeId>,
 }
@@ -232,6 +234,7 @@ impl Schemas {
         }
         for (name, structure) in table {
             let mut fields = BTreeMap::new();
+            let order = structure.f.iter().map(|field| field.n.as_str().into()).collect();
             for field in structure.f {
                 let (pointer, expression) = match field.t.strip_prefix('*') {
                     Some(rest) => (true, rest),
@@ -262,7 +265,7 @@ impl Schemas {
                     },
                 );
             }
-            all.structs.push(Struct { name: name.into(), go: structure.go.into(), fields, additional: None });
+            all.structs.push(Struct { name: name.into(), go: structure.go.into(), fields, order, additional: None });
         }
         Ok(all)
     }

@@ -1,32 +1,85 @@
 //! Who asks, and whether they may.
+//!
+//! A request is made by whom its client certificate or its bearer token names ([`token`]), or by whom that user
+//! may act as ([`impersonation`]). What a user may do is what the stored roles say ([`rbac`]), members of
+//! `system:masters` excepted, who may do everything. Roles and bindings are held to what their writer may do
+//! itself ([`escalation`]); clients ask about all of it with [`reviews`].
+
+pub mod escalation;
+pub mod impersonation;
+pub mod rbac;
+pub mod reviews;
+pub mod rule;
+pub mod token;
+pub mod token_request;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use http::header::AUTHORIZATION;
+use http::{Extensions, HeaderMap};
+use windlass_machinery::go::quote;
+use windlass_machinery::names;
 
 use super::registry::Resource;
-use super::request::ResourcePath;
+use super::request::{Query, ResourcePath};
+use super::server::Server;
 use super::status::{Failure, Outcome};
+use crate::store::{Key, Store};
+use rbac::{Decision, Policy};
+use token::{KeyError, Signer};
 
 /// The group that may do everything.
 pub const MASTERS: &str = "system:masters";
+/// The group of everybody who said who they are.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everybody who did not.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The name of everybody who did not.
+pub const ANONYMOUS: &str = "system:anonymous";
+/// The key of a user's extras that names the certificate or token it came with.
+pub const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
+const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
 /// Who makes a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The user's name.
     pub name: String,
+    /// What tells it from users that had the name before; may be empty.
+    pub uid: String,
     /// The groups it is in.
     pub groups: Vec<String>,
+    /// What else is known about it.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
+    /// An authenticated user.
+    #[must_use]
+    pub fn new(name: &str, groups: &[&str]) -> Self {
+        let groups = groups.iter().chain(&[AUTHENTICATED]).map(|group| (*group).to_owned()).collect();
+        Self { name: name.to_owned(), groups, ..Self::default() }
+    }
+
     /// A member of `system:masters`.
     #[must_use]
     pub fn master(name: &str) -> Self {
-        Self { name: name.to_owned(), groups: vec![MASTERS.to_owned(), "system:authenticated".to_owned()] }
+        Self::new(name, &[MASTERS])
+    }
+
+    /// A service account.
+    #[must_use]
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let own = format!("system:serviceaccounts:{namespace}");
+        Self::new(&account_name(namespace, name), &["system:serviceaccounts", &own])
     }
 
     /// Somebody who did not say who they are.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self { name: "system:anonymous".to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
     /// Whether the user may do everything.
@@ -36,37 +89,226 @@ impl User {
     }
 }
 
-/// Whether the user may do that with a resource.
-///
-/// # Errors
-/// 403, naming the user, the verb and the resource.
-pub fn authorize(user: &User, verb: &str, path: &ResourcePath, resource: &Resource) -> Outcome<()> {
-    if user.is_master() {
-        return Ok(());
-    }
-    let what = match &path.subresource {
-        Some(subresource) => format!("{}/{subresource}", path.resource),
-        None => path.resource.clone(),
-    };
-    let place = match &path.namespace {
-        Some(namespace) => format!("in the namespace {namespace:?}"),
-        None => "at the cluster scope".to_owned(),
-    };
-    let why = format!(
-        "User {:?} cannot {verb} resource {what:?} in API group {:?} {place}",
-        user.name, path.group
-    );
-    Err(Failure::forbidden(resource, path.name.as_deref().unwrap_or_default(), why))
+/// The user name of a service account.
+#[must_use]
+pub fn account_name(namespace: &str, name: &str) -> String {
+    format!("{ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
-/// Whether the user may read a path that is no resource.
+/// The namespace and name of the service account that a user name is of.
+#[must_use]
+pub fn account_of(user_name: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user_name.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
+    let valid = names::label_name(namespace, false).is_empty() && names::subdomain_name(name, false).is_empty();
+    valid.then_some((namespace, name))
+}
+
+/// What somebody wants to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// The API's verb, or the HTTP method in lower case.
+    pub verb: &'a str,
+    /// To what.
+    pub target: Target<'a>,
+}
+
+/// What something is done to.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// A resource, or objects of it.
+    Resource(ResourceTarget<'a>),
+    /// A path that is no resource.
+    Path(&'a str),
+}
+
+/// A resource, or objects of it. Empty is none or all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResourceTarget<'a> {
+    /// The API group.
+    pub group: &'a str,
+    /// The plural name.
+    pub resource: &'a str,
+    /// The subresource.
+    pub subresource: &'a str,
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// What a request for a resource wants.
+    #[must_use]
+    pub fn of(verb: &'a str, path: &'a ResourcePath, query: &'a Query) -> Self {
+        let text = |value: &'a Option<String>| value.as_deref().unwrap_or_default();
+        let mut name = text(&path.name);
+        if name.is_empty() && matches!(verb, "list" | "watch") {
+            name = named(query).unwrap_or_default();
+        }
+        let namespace = match text(&path.namespace) {
+            // A namespace is in itself.
+            "" if path.resource == "namespaces" => text(&path.name),
+            namespace => namespace,
+        };
+        let subresource = text(&path.subresource).split('/').next().unwrap_or_default();
+        let (group, resource) = (path.group.as_str(), path.resource.as_str());
+        Self {
+            verb,
+            target: Target::Resource(ResourceTarget { group, resource, subresource, namespace, name }),
+        }
+    }
+
+    fn namespace(&self) -> &'a str {
+        match self.target {
+            Target::Resource(target) => target.namespace,
+            Target::Path(_) => "",
+        }
+    }
+
+    /// 403 with the user and what it wanted.
+    #[must_use]
+    pub fn refusal(&self, user: &User, reason: &str) -> Failure {
+        let (user, verb) = (quote(&user.name), self.verb);
+        let message = match self.target {
+            Target::Path(path) => format!("User {user} cannot {verb} path {}", quote(path)),
+            Target::Resource(target) => {
+                let what = match target.subresource {
+                    "" => target.resource.to_owned(),
+                    sub => format!("{}/{sub}", target.resource),
+                };
+                let place = match target.namespace {
+                    "" => "at the cluster scope".to_owned(),
+                    namespace => format!("in the namespace {}", quote(namespace)),
+                };
+                let (what, group) = (quote(&what), quote(target.group));
+                format!("User {user} cannot {verb} resource {what} in API group {group} {place}")
+            }
+        };
+        // Never anything that a browser takes for a page.
+        let mut message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        if !reason.is_empty() {
+            message = format!("{message}: {reason}");
+        }
+        match self.target {
+            Target::Path(_) => Failure::forbidden_path(format!("forbidden: {message}")),
+            Target::Resource(target) => {
+                Failure::forbidden_name(target.group, target.resource, target.name, message)
+            }
+        }
+    }
+}
+
+/// The one object that a field selector asks for.
+fn named(query: &Query) -> Option<&str> {
+    let terms = query.get("fieldSelector")?.split(',');
+    let name = terms
+        .filter_map(|term| term.trim().strip_prefix("metadata.name="))
+        .map(|value| value.strip_prefix('=').unwrap_or(value).trim())
+        .next()?;
+    names::path_segment_name(name, false).is_empty().then_some(name)
+}
+
+/// What a server needs to tell who asks and whether they may.
+#[derive(Debug)]
+pub struct Auth {
+    policy: RwLock<Policy>,
+    /// What signs and checks the tokens of service accounts.
+    pub signer: Signer,
+    /// How each user last impersonated another with success: that way is tried first.
+    modes: Mutex<HashMap<String, impersonation::Mode>>,
+}
+
+impl Auth {
+    /// With no roles, and a new key for tokens.
+    ///
+    /// # Errors
+    /// When there is no key to be had.
+    pub fn new() -> Result<Self, KeyError> {
+        Ok(Self { policy: RwLock::default(), signer: Signer::new()?, modes: Mutex::default() })
+    }
+
+    /// Whether a user may do that, and why.
+    #[must_use]
+    pub fn decide(&self, user: &User, wanted: &Attributes<'_>) -> Decision {
+        if user.is_master() {
+            return Decision::Privileged;
+        }
+        self.policy().decide(user, wanted)
+    }
+
+    /// Lets a user do that, or not.
+    ///
+    /// # Errors
+    /// 403, naming the user, the verb and the resource.
+    pub fn authorize(&self, user: &User, wanted: &Attributes<'_>) -> Outcome<()> {
+        match self.decide(user, wanted) {
+            Decision::Denied(missing) => Err(wanted.refusal(user, &missing.reason())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes note of a change to an object that may be a role or a binding.
+    pub(super) fn changed(&self, store: &Store, resource: &Resource, key: &Key) {
+        if resource.group == rbac::GROUP {
+            self.policy.write().unwrap_or_else(PoisonError::into_inner).refresh(store, resource, key);
+        }
+    }
+
+    /// The roles and bindings at this moment.
+    pub(super) fn policy(&self) -> RwLockReadGuard<'_, Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who makes a request: whom the connection or the bearer token names, or nobody in particular.
 ///
 /// # Errors
-/// 403, naming the user and the path.
-pub fn authorize_path(user: &User, verb: &str, path: &str) -> Outcome<()> {
-    let public = matches!(path, "/healthz" | "/livez" | "/readyz" | "/version" | "/version/");
-    if public || user.is_master() {
-        return Ok(());
+/// 401 for a token that is not good.
+pub fn authenticate(server: &Server, extensions: &Extensions, headers: &HeaderMap) -> Outcome<User> {
+    if let Some(user) = extensions.get::<User>() {
+        return Ok(user.clone());
     }
-    Err(Failure::forbidden_path(format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name)))
+    let Some(token) = bearer(headers) else { return Ok(User::anonymous()) };
+    token::authenticate(server, token, &[token::AUDIENCE])
+        .map(|(user, _)| user)
+        .map_err(|_| Failure::unauthorized())
+}
+
+/// The token of an `Authorization` header, where there is one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, token) = value.split_once(' ')?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_accounts_are_told_from_other_users() {
+        assert_eq!(account_of("system:serviceaccount:a:b"), Some(("a", "b")));
+        for name in ["ann", "system:serviceaccount:a", "system:serviceaccount::b", "system:serviceaccount:a:b:c"] {
+            assert_eq!(account_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_user_verb_resource_and_namespace() {
+        let path = ResourcePath {
+            group: "apps".into(),
+            resource: "deployments".into(),
+            namespace: Some("a".into()),
+            name: Some("x".into()),
+            subresource: Some("scale/more".into()),
+            ..ResourcePath::default()
+        };
+        let query = Query::default();
+        let failure = Attributes::of("patch", &path, &query).refusal(&User::new("ann", &[]), "");
+        assert_eq!(
+            failure.message,
+            "deployments.apps \"x\" is forbidden: User \"ann\" cannot patch resource \"deployments/scale\" in API \
+             group \"apps\" in the namespace \"a\""
+        );
+    }
 }

@@ -162,7 +162,9 @@ impl<'a> Write<'a> {
         change: &dyn Change,
     ) -> Result<Written, Retry> {
         let Some(current) = current else {
-            if !change.creates() && !self.strategy().create_on_update {
+            let creates = change.creates() || self.strategy().create_on_update;
+            // A part of an object does not come before the object.
+            if !creates || self.subresource.is_some() {
                 return Err(Failure::not_found(self.resource, &key.name).into());
             }
             let object = change.apply(self, None)?;

@@ -1,6 +1,6 @@
 //! The scheduler: binds every pending pod to the node, unless its selector or its claims forbid it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use kube::Client;
 use kube::api::{Patch, PostParams};
 use kube::core::Request;
 use serde_json::json;
+use tokio::time::Instant;
 use windlass_machinery::Context;
 
 use super::{NAME, NodeOptions};
@@ -73,8 +74,8 @@ struct Scheduler {
     queue: Queue<ObjectKey>,
     /// Pods bound already whose news has not come back yet, by uid.
     bound: Arc<Mutex<BTreeSet<String>>>,
-    /// Pods that did not fit when last seen, by uid.
-    waiting: Arc<Mutex<BTreeSet<String>>>,
+    /// Since when pods have not fitted, by uid.
+    waiting: Arc<Mutex<BTreeMap<String, Instant>>>,
 }
 
 fn is_pending(pod: &Pod) -> bool {
@@ -106,13 +107,16 @@ impl Reconciler for Scheduler {
             return Ok(());
         }
         if let Some(why) = self.misfit(&pod, &node) {
-            let first = self
+            let now = Instant::now();
+            let since = *self
                 .waiting
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .insert(uid);
-            if first {
-                self.queue.add_after(key.clone(), PATIENCE);
+                .entry(uid)
+                .or_insert(now);
+            let left = PATIENCE.saturating_sub(now.duration_since(since));
+            if !left.is_zero() {
+                self.queue.add_after(key.clone(), left);
                 return Ok(());
             }
             return self.refuse(&pod, why).await;

@@ -7,7 +7,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::patch::PatchError;
-use windlass_machinery::{decode, go, managed, patch};
+use windlass_machinery::schema::Type;
+use windlass_machinery::{decode, encode, go, managed, patch};
 
 use super::super::negotiation::content_type;
 use super::super::registry::Resource;
@@ -83,7 +84,7 @@ impl Patch {
                     )));
                 }
                 let new = patch::json(&whole, &operations).map_err(refused)?;
-                let shown = new.to_string();
+                let shown = patched_text(&new, &touched(&operations), Some(resource.ty()));
                 Ok((new, shown))
             }
             PatchKind::Merge => {
@@ -96,8 +97,8 @@ impl Patch {
                     )));
                 }
                 let mut new = whole;
-                patch::merge(&mut new, partial);
-                let shown = new.to_string();
+                patch::merge(&mut new, partial.clone());
+                let shown = patched_text(&new, &partial, Some(resource.ty()));
                 Ok((new, shown))
             }
             PatchKind::Strategic => {
@@ -151,6 +152,36 @@ impl Patch {
             other => Failure::internal(other.to_string()),
         })
     }
+}
+
+/// A patched object as the real server shows it: what the patch went through has its fields sorted, the rest is
+/// as Go wrote it.
+fn patched_text(value: &Value, patch: &Value, ty: Option<Type<'_>>) -> String {
+    let (Value::Object(map), Value::Object(touched)) = (value, patch) else {
+        return encode::text(value, ty);
+    };
+    let members = map.iter().map(|(name, member)| {
+        let ty = ty.and_then(|ty| ty.member(name));
+        let patch = touched.get(name).unwrap_or(&Value::Null);
+        format!("{}:{}", Value::from(name.as_str()), patched_text(member, patch, ty))
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+/// The objects that the operations of a JSON patch go through.
+fn touched(operations: &Value) -> Value {
+    let mut tree = json!({});
+    for operation in operations.as_array().into_iter().flatten() {
+        let path = operation["path"].as_str().unwrap_or_default();
+        let mut place = &mut tree;
+        for name in path.split('/').skip(1) {
+            place = &mut place[name.replace("~1", "/").replace("~0", "~")];
+            if !place.is_object() {
+                *place = json!({});
+            }
+        }
+    }
+    tree
 }
 
 fn refused(error: PatchError) -> Failure {
