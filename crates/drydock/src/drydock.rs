@@ -103,6 +103,13 @@ impl Drydock {
         client_of(&self.server, &User::master("admin"), user_agent)
     }
 
+    /// A client in this process for a user, who may do what the roles in the cluster say; a service account is
+    /// [`User::service_account`].
+    #[must_use]
+    pub fn client_as(&self, user: &User, user_agent: &str) -> Client {
+        client_of(&self.server, user, user_agent)
+    }
+
     /// The server itself, to call without a client.
     #[must_use]
     pub fn server(&self) -> &Server {

@@ -1,5 +1,6 @@
 //! The cluster's certificates: an authority of its own, the server's certificate, clients' certificates.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rcgen::{
@@ -7,9 +8,10 @@ use rcgen::{
     IsCa, KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use sha2::{Digest as _, Sha256};
 use windlass_machinery::Context;
 
-use crate::api::auth::User;
+use crate::api::auth::{CREDENTIAL, User};
 
 /// The address of the API server's own Service.
 const SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -125,7 +127,9 @@ pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
     let mut groups: Vec<String> =
         subject.iter_organization().filter_map(|group| group.as_str().ok()).map(ToOwned::to_owned).collect();
     groups.push("system:authenticated".to_owned());
-    Some(User { name, groups })
+    let credential = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let extra = BTreeMap::from([(CREDENTIAL.to_owned(), vec![format!("X509SHA256={credential}")])]);
+    Some(User { name, groups, extra, ..User::default() })
 }
 
 fn name(common: &str, organisations: &[String]) -> DistinguishedName {

@@ -110,9 +110,12 @@ async fn connection(acceptor: TlsAcceptor, stream: TcpStream, server: Server) {
         }
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    let user = certificate.and_then(pki::user_of).unwrap_or_else(User::anonymous);
+    let user = certificate.and_then(pki::user_of);
     let service = hyper::service::service_fn(move |mut request: Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(user.clone());
+        // Without a certificate it may still have a token.
+        if let Some(user) = &user {
+            request.extensions_mut().insert(user.clone());
+        }
         server.clone().call(request)
     });
     let served = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new())

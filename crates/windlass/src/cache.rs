@@ -165,14 +165,13 @@ impl Cache {
         found
     }
 
-    /// Why a kind cannot be loaded, if its watch is failing.
-    pub(crate) fn trouble(&self, kind: &Kind) -> Option<String> {
-        self.lock()
-            .stores
-            .get(kind)
-            .filter(|store| !store.loaded)?
-            .error
-            .clone()
+    /// Why a kind cannot be loaded, if its watch is failing; `reader` is queued when that is over.
+    pub(crate) fn trouble(&self, reader: &PrimaryKey, kind: &Kind) -> Option<String> {
+        let mut inner = self.lock();
+        let store = inner.stores.get_mut(kind).filter(|store| !store.loaded)?;
+        let error = store.error.clone()?;
+        store.waiting.insert(reader.clone());
+        Some(error)
     }
 
     /// Replaces what `reader` is recorded to have read.

@@ -223,10 +223,20 @@ impl Pass<'_> {
     }
 
     fn note_loading(&self, kind: &Kind, findings: &mut Findings) {
-        match self.cache().trouble(kind) {
-            Some(trouble) => findings.problems.push(Condition::failed("CannotWatch", trouble)),
-            None => findings.loading = true,
+        if !self.note_trouble(kind, findings) {
+            findings.loading = true;
         }
+    }
+
+    /// Reports a kind whose watch is failing; true if it is.
+    fn note_trouble(&self, kind: &Kind, findings: &mut Findings) -> bool {
+        let Some(trouble) = self.cache().trouble(self.key, kind) else {
+            return false;
+        };
+        if !findings.problems.iter().any(|problem| problem.message == trouble) {
+            findings.problems.push(Condition::failed("CannotWatch", trouble));
+        }
+        true
     }
 
     fn cache(&self) -> &Cache {

@@ -1,5 +1,6 @@
 //! The framework's part of a primary's status, computed from scratch at every pass.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -51,6 +52,9 @@ pub struct DependentStatus {
 
 /// The attribute that remembers the object that was made once.
 pub(crate) const MADE: &str = "uid";
+
+/// The reason of a dependent that waits for another: the other is the cause, and is named first.
+pub(crate) const HELD: &str = "Held";
 
 /// What a pass found out about one dependent.
 #[derive(Clone, Debug)]
@@ -116,7 +120,14 @@ impl Status {
                 condition: problem.clone(),
             }))
             .collect();
-        troubles.sort_by(|a, b| (b.condition.state, &a.what).cmp(&(a.condition.state, &b.what)));
+        troubles.sort_by_key(|trouble| {
+            let condition = &trouble.condition;
+            (
+                Reverse(condition.state),
+                condition.reason == HELD,
+                trouble.what.clone(),
+            )
+        });
         let worst = troubles
             .first()
             .map_or(State::Ready, |trouble| trouble.condition.state);

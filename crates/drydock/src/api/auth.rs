@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use http::header::AUTHORIZATION;
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, Method};
 use windlass_machinery::go::quote;
 use windlass_machinery::names;
 
 use super::registry::Resource;
-use super::request::{Query, ResourcePath};
+use super::request::{self, Query, ResourcePath};
 use super::server::Server;
 use super::status::{Failure, Outcome};
 use crate::store::{Key, Store};
@@ -260,11 +260,37 @@ impl Auth {
     }
 }
 
+/// Whom a request counts as: who makes it, or whom they may act as.
+///
+/// # Errors
+/// 401 for a token that is not good, 400 and 403 for an impersonation that is not.
+pub fn requester(
+    server: &Server,
+    extensions: &Extensions,
+    headers: &HeaderMap,
+    method: &Method,
+    target: &request::Target,
+    query: &Query,
+) -> Outcome<User> {
+    let user = authenticate(server, extensions, headers)?;
+    match target {
+        request::Target::Resource(path) => {
+            let wanted = Attributes::of(request::verb(method, path, query), path, query);
+            impersonation::apply(&server.auth, user, headers, &wanted)
+        }
+        request::Target::Path(path) => {
+            let verb = method.as_str().to_lowercase();
+            let wanted = Attributes { verb: &verb, target: Target::Path(path) };
+            impersonation::apply(&server.auth, user, headers, &wanted)
+        }
+    }
+}
+
 /// Who makes a request: whom the connection or the bearer token names, or nobody in particular.
 ///
 /// # Errors
 /// 401 for a token that is not good.
-pub fn authenticate(server: &Server, extensions: &Extensions, headers: &HeaderMap) -> Outcome<User> {
+fn authenticate(server: &Server, extensions: &Extensions, headers: &HeaderMap) -> Outcome<User> {
     if let Some(user) = extensions.get::<User>() {
         return Ok(user.clone());
     }

@@ -189,6 +189,32 @@ impl Resource {
         self.verbs.iter().any(|known| known == verb)
     }
 
+    /// A subresource as a resource of its own, where its objects are of a type of their own.
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<Self> {
+        let sub = self.subresources.get(name)?;
+        Some(Self {
+            group: sub.group.clone(),
+            version: sub.version.clone(),
+            plural: self.plural.clone(),
+            singular: self.singular.clone(),
+            kind: sub.kind.clone(),
+            list_kind: format!("{}List", sub.kind),
+            namespaced: self.namespaced,
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            verbs: sub.verbs.clone(),
+            subresources: BTreeMap::new(),
+            columns: Vec::new(),
+            table: self.table,
+            definition: String::new(),
+            schemas: Arc::clone(&self.schemas),
+            root: sub.node?,
+            custom: None,
+            prefix: prefix(&api_version(&sub.group, &sub.version), &sub.kind),
+        })
+    }
+
     /// A custom resource in one version.
     #[must_use]
     pub fn custom(parts: CustomParts, store: &Store) -> Self {
@@ -327,6 +353,9 @@ pub enum LoadError {
     /// The resources.
     #[error("failed to read the table of resources: {0}")]
     Resources(#[from] serde_json::Error),
+    /// The key for tokens.
+    #[error(transparent)]
+    Key(#[from] super::auth::token::KeyError),
     /// A resource of a type that is not in the table of types.
     #[error("failed to read the table of resources: there is no type {0}")]
     Type(String),

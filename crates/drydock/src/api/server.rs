@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
 use serde_json::{Value, json};
 use windlass_machinery::{Context, decode};
 
-use super::auth::{self, User};
+use super::auth::{self, Attributes, Auth, User};
 use super::negotiation::{self, Form, View};
 use super::options::{DeleteOptions, WriteOptions};
 use super::read::{self, Selection};
@@ -24,7 +24,7 @@ use super::request::{self, Query, ResourcePath, Target};
 use super::status::{Failure, Outcome};
 use super::write::delete::Deleted;
 use super::write::patch::{Patch, PatchKind};
-use super::write::{Replace, Write};
+use super::write::{Replace, Write, metadata_of, name_of};
 use super::{definitions, discovery, openapi, subresources};
 use crate::record::{Entry, Record};
 use crate::store::{Key, Revision, Store, TableId};
@@ -46,6 +46,8 @@ pub struct Server {
     pub built_in: Arc<BuiltIn>,
     /// Who asked for what.
     pub record: Record,
+    /// Who may do what.
+    pub auth: Arc<Auth>,
     registry: Arc<RwLock<Known>>,
     definitions: TableId,
 }
@@ -140,6 +142,7 @@ impl Server {
             context,
             built_in,
             record: Record::default(),
+            auth: Arc::new(Auth::new()?),
             registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
         })
     }
@@ -169,6 +172,10 @@ impl Server {
         old: Option<&'a Value>,
         new: Option<&'a Value>,
     ) -> BoxFuture<'a, ()> {
+        if let Some(object) = new.or(old) {
+            let namespace = metadata_of(object).get("namespace").and_then(Value::as_str).unwrap_or_default();
+            self.auth.changed(&self.store, resource, &Key::new(namespace, name_of(object)));
+        }
         async move {
             if definitions::is_definition(resource) {
                 definitions::changed(self, resource, new).await;
@@ -186,8 +193,13 @@ impl Server {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let user = parts.extensions.get::<User>().cloned().unwrap_or_else(User::anonymous);
         let headers = parts.headers;
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let target = request::target(parts.uri.path());
+        let user = match auth::requester(self, &parts.extensions, &headers, &parts.method, &target, &query) {
+            Ok(user) => user,
+            Err(failure) => return Answer::failure(&failure, &headers).response(),
+        };
         let body = match Limited::new(body, BODY_LIMIT).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
@@ -199,14 +211,13 @@ impl Server {
             }
         };
         let call = Call {
-            query: Query::parse(parts.uri.query().unwrap_or_default()),
+            query,
             method: parts.method,
             headers,
             user,
             body,
         };
-        let path = parts.uri.path();
-        let answer = match request::target(path) {
+        let answer = match target {
             Target::Path(path) => self.path(&call, &path),
             Target::Resource(path) => {
                 let verb = request::verb(&call.method, &path, &call.query);
@@ -233,13 +244,18 @@ impl Server {
 
     fn path(&self, call: &Call, path: &str) -> Answer {
         let verb = call.method.as_str().to_lowercase();
-        if let Err(failure) = auth::authorize_path(&call.user, &verb, path) {
+        let wanted = Attributes { verb: &verb, target: auth::Target::Path(path) };
+        if let Err(failure) = self.auth.authorize(&call.user, &wanted) {
             return Answer::failure(&failure, &call.headers);
         }
         let page = path.trim_end_matches('/');
         let registry = self.registry();
         match page {
             "/healthz" | "/livez" | "/readyz" => return Answer::text(StatusCode::OK, "ok"),
+            "/openid/v1/jwks" => {
+                let keys = Answer::json(StatusCode::OK, &self.auth.signer.key_set());
+                return Answer { kind: "application/jwk-set+json", ..keys };
+            }
             "/version" => return Answer::json(StatusCode::OK, &version()),
             "/openapi/v3" => return Answer::json(StatusCode::OK, &openapi::index(&registry)),
             _ => {}
@@ -273,6 +289,7 @@ impl Server {
         verb: &'static str,
         warnings: &mut Vec<String>,
     ) -> Result<Answer, Unanswered> {
+        self.auth.authorize(&call.user, &Attributes::of(verb, path, &call.query))?;
         let registry = self.registry();
         let Some(resource) = registry.find(&path.group, &path.version, &path.resource) else {
             return Err(match registry.knows(&path.group, &path.version) {
@@ -280,7 +297,11 @@ impl Server {
                 _ => Failure::no_such_resource().into(),
             });
         };
-        auth::authorize(&call.user, verb, path, resource)?;
+        // What is only answered and never stored has no objects, and no path beside its own.
+        let misplaced = path.name.is_some() || (resource.namespaced && path.namespace.is_none());
+        if auth::reviews::is_review(resource) && misplaced {
+            return Err(Failure::no_such_resource().into());
+        }
         // A namespaced object has no address without its namespace.
         if resource.namespaced && path.namespace.is_none() && (path.name.is_some() || verb == "create") {
             return Err(if path.name.is_some() {
@@ -338,6 +359,11 @@ impl Server {
             "create" => {
                 write.options = self.write_options("CreateOptions", call, false)?;
                 let object = write.read_body(&call.headers, &call.body)?;
+                if auth::reviews::is_review(resource) {
+                    let body = auth::reviews::create(write, object)?;
+                    let shown = read::shown(self, resource, &body, form, &call.query)?;
+                    return Ok(Answer::bytes(StatusCode::CREATED, form, shown));
+                }
                 let written = write.create(object).await?;
                 self.written(resource, &written, form, &call.query)
             }
@@ -424,6 +450,13 @@ impl Server {
                 let (code, scale) =
                     subresources::scale(write, &call.method, &call.headers, name, call.body.clone()).await?;
                 Ok(Answer::json(code, &scale))
+            }
+            (auth::token_request::SUBRESOURCE, "create") => {
+                let form = negotiation::accepted(&call.headers)?;
+                write.options = options("CreateOptions")?;
+                let (kind, body) = auth::token_request::create(write, &call.headers, &call.body, name)?;
+                let shown = read::shown(self, &kind, &body, form, &call.query)?;
+                Ok(Answer::bytes(StatusCode::CREATED, form, shown))
             }
             ("binding", "create") => {
                 write.options = options("CreateOptions")?;

@@ -99,8 +99,18 @@ impl Failure {
     /// 403: not for this user, or not for anybody.
     #[must_use]
     pub fn forbidden(resource: &Resource, name: &str, why: impl std::fmt::Display) -> Self {
-        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified());
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
+        Self::forbidden_name(&resource.group, &resource.plural, name, why)
+    }
+
+    /// 403 for a resource that need not exist.
+    #[must_use]
+    pub fn forbidden_name(group: &str, plural: &str, name: &str, why: impl std::fmt::Display) -> Self {
+        let qualified = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+        let message = match name {
+            "" => format!("{qualified} is forbidden: {why}"),
+            name => format!("{qualified} {name:?} is forbidden: {why}"),
+        };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about_name(group, plural, name)
     }
 
     /// 403 for a path that is no resource.
@@ -192,14 +202,16 @@ impl Failure {
     }
 
     fn about(self, resource: &Resource, name: &str) -> Self {
+        self.about_name(&resource.group, &resource.plural, name)
+    }
+
+    fn about_name(self, group: &str, plural: &str, name: &str) -> Self {
         let mut details = Map::new();
-        if !name.is_empty() {
-            details.insert("name".into(), name.into());
+        for (key, value) in [("name", name), ("group", group), ("kind", plural)] {
+            if !value.is_empty() {
+                details.insert(key.into(), value.into());
+            }
         }
-        if !resource.group.is_empty() {
-            details.insert("group".into(), resource.group.clone().into());
-        }
-        details.insert("kind".into(), resource.plural.clone().into());
         Self { details: Some(details), ..self }
     }
 

@@ -18,7 +18,7 @@ use windlass_machinery::managed::{self, Manager};
 use windlass_machinery::structural;
 
 use super::admission::{self, Admission, Operation};
-use super::auth::User;
+use super::auth::{User, escalation};
 use super::options::WriteOptions;
 use super::registry::Resource;
 use super::server::Server;
@@ -111,6 +111,7 @@ impl<'a> Write<'a> {
             warnings: Vec::new(),
         };
         admission::mutate(&mut admission, &mut object).await?;
+        escalation::check(self, &object, None)?;
         self.system_fields(&mut object);
         strategy::prepare_create(self, &mut object)?;
         self.normalise(&mut object);
@@ -192,6 +193,7 @@ impl<'a> Write<'a> {
             warnings: Vec::new(),
         };
         admission::mutate(&mut admission, &mut new).await?;
+        escalation::check(self, &new, Some(&old))?;
         self.check_preconditions(&old, &new, current.revision)?;
         let metadata = metadata_mut(&mut new);
         metadata.insert("resourceVersion".into(), current.revision.to_string().into());
@@ -269,6 +271,18 @@ impl<'a> Write<'a> {
         Key::new(if self.resource.namespaced { self.namespace } else { "" }, name)
     }
 
+    /// Brings an object that is answered and not stored to where admission would find it.
+    ///
+    /// # Errors
+    /// When it is of another namespace.
+    pub fn draft(&self, object: &mut Value) -> Outcome<()> {
+        self.check_namespace(object)?;
+        metadata_mut(object).remove("selfLink");
+        self.fill(object, None);
+        self.own(None, object);
+        Ok(())
+    }
+
     fn check_namespace(&self, object: &mut Value) -> Outcome<()> {
         let metadata = metadata_mut(object);
         let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
@@ -327,7 +341,8 @@ impl<'a> Write<'a> {
         }
     }
 
-    fn normalise(&self, object: &mut Value) {
+    /// Brings an object into the form Go would write.
+    pub fn normalise(&self, object: &mut Value) {
         if self.resource.custom.is_none() {
             encode::normalise(object, self.resource.ty());
         } else if let Some(metadata) = object.get_mut("metadata") {

@@ -28,7 +28,9 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
 pub enum Purpose {
     /// It is to run until it is stopped.
     Serve,
-    /// It is to end: an init container, or one of a pod that is not restarted.
+    /// It is to end, so that the pod's other containers can start.
+    Initialize,
+    /// It is to end, and the pod with it, as those of Jobs do.
     Complete,
 }
 
@@ -99,6 +101,7 @@ impl Runtime for Simulated {
             (Some(Behaviour::Unready | Behaviour::Hang | Behaviour::Unpullable), _) => (None, None),
             (Some(Behaviour::Serve { ready_after }), Purpose::Serve) => (Some(ready_after), None),
             (None, Purpose::Serve) => (Some(self.ready_after), None),
+            (_, Purpose::Initialize) => (Some(Duration::ZERO), Some((Duration::ZERO, 0))),
             (_, Purpose::Complete) => (Some(Duration::ZERO), Some((self.completes_after, 0))),
         };
         let (signal, mut asked) = watch::channel(Signal::None);

@@ -25,7 +25,10 @@ pub(crate) async fn watch(cache: Arc<Cache>, client: Client, context: Context, k
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                failures = 0;
+                // `Init` comes before each attempt to list.
+                if !matches!(event, watcher::Event::Init) {
+                    failures = 0;
+                }
                 take_in(&cache, &kind, event);
             }
             Err(error) => {

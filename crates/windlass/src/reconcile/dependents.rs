@@ -10,7 +10,7 @@ use crate::cache::{Lookup, Read, Stored};
 use crate::controller::{Planned, Subject};
 use crate::hash::quick_hash;
 use crate::plan::Dependent;
-use crate::status::{MADE, Outcome, Status};
+use crate::status::{HELD, MADE, Outcome, Status};
 use crate::{Condition, MANAGED_BY, State};
 
 /// What came of one dependent in one round.
@@ -71,6 +71,10 @@ impl Pass<'_> {
     pub(super) async fn prune(&self, subject: &dyn Subject, planned: &Planned, findings: &mut Findings) {
         let planned: BTreeSet<_> = planned.dependents.iter().map(|d| (&d.kind, &d.name)).collect();
         let operator = &subject.owner().operator;
+        for kind in self.controller.owns() {
+            // Whether there is something to prune cannot be told: that must not go unsaid.
+            self.note_trouble(kind, findings);
+        }
         for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
             let made_here = stored.labels.get(MANAGED_BY) == Some(operator)
                 || stored
@@ -97,7 +101,7 @@ impl Pass<'_> {
         let not_ready = |index: &&usize| conditions.get(**index).is_some_and(|before| !before.is_ready());
         let before = planned.dependents.get(*dependent.after.iter().find(not_ready)?)?;
         let message = format!("waiting for {} {}", before.kind, before.name.name);
-        Some(Condition::pending("Held", message))
+        Some(Condition::pending(HELD, message))
     }
 
     async fn settle(

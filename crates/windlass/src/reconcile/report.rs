@@ -10,7 +10,7 @@ use crate::hash::quick_hash;
 use crate::{Status, event};
 
 /// Progress that changes nothing in the gist is written no more often than this.
-const CALM: Duration = Duration::from_secs(2);
+const CALM: Duration = Duration::from_secs(10);
 
 impl Pass<'_> {
     /// Writes the status if it differs. Gives the pause after which to look again, because a change in detail has

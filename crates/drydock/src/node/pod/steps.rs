@@ -74,8 +74,11 @@ impl Worker {
         let never_restarted = self.restart_policy() != "Always";
         let machine = &self.machines(which.init)[which.at];
         let spec = machine.spec.clone();
-        let ends = never_restarted || (which.init && !is_sidecar(machine));
-        let purpose = if ends { Purpose::Complete } else { Purpose::Serve };
+        let purpose = match (which.init && !is_sidecar(machine), never_restarted && !which.init) {
+            (true, _) => Purpose::Initialize,
+            (false, true) => Purpose::Complete,
+            (false, false) => Purpose::Serve,
+        };
         let started = self.kubelet.runtime.start(&self.pod, &spec, purpose);
         self.push(which, started.map(What::Started));
     }
