@@ -16,6 +16,7 @@ use windlass_machinery::Context;
 
 use crate::node::NodeOptions;
 
+mod clusterrole_aggregation;
 mod daemonset;
 mod deployment;
 pub(crate) mod discovery;
@@ -136,9 +137,22 @@ pub async fn run(
     tasks.shutdown().await;
 }
 
+/// The user agent of a controller, the scheduler or the node: as in a real cluster, its first part owns the fields
+/// they set; the second tells them apart.
+#[must_use]
+pub fn user_agent(name: &str) -> String {
+    let program = match name {
+        selection::SCHEDULER => "kube-scheduler",
+        selection::NODE => "kubelet",
+        _ => "kube-controller-manager",
+    };
+    format!("{program}/{name}")
+}
+
 fn start(setup: &mut Setup<'_>, options: &Options) {
     match setup.name {
         "namespace-controller" => namespace::start(setup),
+        "clusterrole-aggregation-controller" => clusterrole_aggregation::start(setup),
         "serviceaccount-controller" => serviceaccount::start(setup),
         "root-ca-certificate-publisher-controller" => root_ca::start(setup, &options.root_ca),
         "garbage-collector-controller" => garbage_collector::start(setup),

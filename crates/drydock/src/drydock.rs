@@ -18,6 +18,7 @@ use crate::api::server::{Body, Server};
 use crate::api::write::Write;
 use crate::api::write::body::without_type;
 use crate::controllers::{self, Selection};
+use crate::faults::Faults;
 use crate::node::NodeOptions;
 use crate::pki::{Authority, PkiError};
 use crate::record::Record;
@@ -85,7 +86,9 @@ impl Drydock {
         let clients = server.clone();
         let settings = controllers::Options { root_ca: authority.certificate_pem(), node: options.node };
         let controllers = tokio::spawn(controllers::run(
-            move |name: &str| client_of(&clients, &User::master(&format!("system:{name}")), name),
+            move |name: &str| {
+                client_of(&clients, &User::master(&format!("system:{name}")), &controllers::user_agent(name))
+            },
             options.context,
             options.controllers,
             settings,
@@ -126,6 +129,12 @@ impl Drydock {
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.server.record
+    }
+
+    /// What goes wrong, where a test wants it to.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.server.faults
     }
 
     /// The source of time and ids.

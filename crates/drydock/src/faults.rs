@@ -3,8 +3,9 @@
 //! A [`Fault`] says whose requests it hits ([`Target`]), how often, and what happens to them ([`Effect`]). Nothing
 //! is hit until one is added; then each request is looked at once, before the server sees it.
 
+use std::borrow::Cow;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl Target {
             None => true,
         };
         verb && is(&self.client, asked.client)
-            && is(&self.resource, asked.resource)
+            && is(&self.resource, &asked.resource)
             && is(&self.name, asked.name.unwrap_or_default())
     }
 }
@@ -137,7 +138,6 @@ struct Inner {
     /// Whether anything is switched on; all that a request costs otherwise.
     active: AtomicBool,
     state: Mutex<State>,
-    writes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -169,11 +169,11 @@ struct CrashPoint {
 }
 
 /// What a request asks for, as far as faults look at it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) client: &'a str,
     pub(crate) verb: &'a str,
-    pub(crate) resource: &'a str,
+    pub(crate) resource: Cow<'a, str>,
     pub(crate) name: Option<&'a str>,
 }
 
@@ -188,7 +188,7 @@ impl Asked<'_> {
 pub(crate) struct Verdict {
     pub(crate) effect: Option<Effect>,
     /// Reads see the cluster as it was then.
-    pub(crate) frozen: Option<(Revision, watch::Receiver<bool>)>,
+    pub(crate) frozen: Option<Revision>,
     /// It is the last write before a crash: carried out, never answered.
     pub(crate) last: bool,
 }
@@ -253,7 +253,6 @@ impl Faults {
                 return verdict;
             }
             if asked.is_write() {
-                self.inner.writes.fetch_add(1, Ordering::Relaxed);
                 crash.left -= 1;
                 crash.dead = crash.left == 0;
                 verdict.last = crash.dead;
@@ -274,12 +273,12 @@ impl Faults {
         }
         if !asked.is_write() {
             let frozen = state.frozen.iter().find(|frozen| frozen.client == asked.client);
-            verdict.frozen = frozen.map(|frozen| (frozen.revision, frozen.thawed.subscribe()));
+            verdict.frozen = frozen.map(|frozen| frozen.revision);
         }
         verdict
     }
 
-    /// Resolves once the client is frozen; for watches that started before.
+    /// What tells when the client is thawed, where it is frozen.
     pub(crate) fn hold(&self, client: &str) -> Option<watch::Receiver<bool>> {
         if !self.inner.active.load(Ordering::Acquire) {
             return None;

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod controllers;
 mod drydock;
+pub mod faults;
 pub mod node;
 pub mod pki;
 pub mod record;

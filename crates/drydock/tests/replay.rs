@@ -18,7 +18,7 @@ use replay::{player, scenario, server};
 /// Scenarios whose answers must all be equal.
 const WHOLE: &[&str] = &[];
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_drydock_answers_as_a_real_server_did() {
     let only = std::env::var("REPLAY").ok();
     let mut score = Score::default();

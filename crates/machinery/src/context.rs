@@ -34,22 +34,23 @@ impl Context {
         // The one place that asks the machine for the time.
         #[allow(clippy::disallowed_methods)]
         let now = Timestamp::now();
-        Self::starting_at(now, rand::rng().random())
+        // Keys come from here: the whole width of the generator's seed is random.
+        Self::starting_at(now, ChaCha8Rng::from_rng(&mut rand::rng()))
     }
 
     /// A fixed start of time and a fixed seed. Call it within a tokio runtime.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         // 2026-01-01T00:00:00Z
-        Self::starting_at(Timestamp::constant(1_767_225_600, 0), seed)
+        Self::starting_at(Timestamp::constant(1_767_225_600, 0), ChaCha8Rng::seed_from_u64(seed))
     }
 
-    fn starting_at(origin: Timestamp, seed: u64) -> Self {
+    fn starting_at(origin: Timestamp, random: ChaCha8Rng) -> Self {
         Self {
             inner: Arc::new(Inner {
                 origin,
                 started: Instant::now(),
-                random: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+                random: Mutex::new(random),
             }),
         }
     }

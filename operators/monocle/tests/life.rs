@@ -1,26 +1,23 @@
 //! A Monocle's life on the drydock, in virtual time: it comes up, is edited, restarted and deleted.
 
-mod life {
-    pub(super) mod harbour;
-}
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use life::harbour::Harbour;
 use serde_json::json;
-use windlass_monocle::Monocle;
+use windlass_monocle::{Monocle, SAMPLE, operator};
+use windlass_testkit::{Harbour, Matrix};
 
 const CHILDREN: u64 = 7;
 
 #[tokio::test(start_paused = true)]
 async fn it_comes_up_with_few_requests_and_is_then_silent() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     assert_eq!(harbour.names::<StatefulSet>().await, ["monocle-sample-elastic"]);
     assert_eq!(
@@ -53,8 +50,8 @@ async fn it_comes_up_with_few_requests_and_is_then_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_writes_nothing() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     let before = harbour.revision();
     harbour.restart().await;
@@ -64,8 +61,8 @@ async fn a_restart_writes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_secret_value_rolls_out_api_and_crawler_once() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     let secrets = harbour.api::<Secret>();
     let merge = PatchParams::default();
@@ -77,7 +74,7 @@ async fn a_new_secret_value_rolls_out_api_and_crawler_once() {
         .unwrap();
     harbour.settle().await;
     assert_eq!(
-        harbour.revisions().await,
+        rollouts(&harbour).await,
         BTreeMap::from([
             ("monocle-sample-api".into(), 1),
             ("monocle-sample-crawler".into(), 1)
@@ -92,7 +89,7 @@ async fn a_new_secret_value_rolls_out_api_and_crawler_once() {
     harbour.settle().await;
     harbour.ready().await;
     assert_eq!(
-        harbour.revisions().await,
+        rollouts(&harbour).await,
         BTreeMap::from([
             ("monocle-sample-api".into(), 2),
             ("monocle-sample-crawler".into(), 2)
@@ -102,10 +99,10 @@ async fn a_new_secret_value_rolls_out_api_and_crawler_once() {
 
 #[tokio::test(start_paused = true)]
 async fn new_configs_run_one_job_each_and_never_two_at_once() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
-    let revisions = harbour.revisions().await;
+    let revisions = rollouts(&harbour).await;
     let configs = harbour.api::<ConfigMap>();
     for name in ["one", "two"] {
         let config = format!("workspaces:\n  - name: {name}\n    crawlers: []\n");
@@ -131,7 +128,7 @@ async fn new_configs_run_one_job_each_and_never_two_at_once() {
         jobs.len()
     );
     assert_eq!(
-        harbour.revisions().await,
+        rollouts(&harbour).await,
         revisions,
         "pods are not restarted for a config"
     );
@@ -143,8 +140,8 @@ async fn new_configs_run_one_job_each_and_never_two_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_config_that_does_not_parse_is_reported_and_nothing_runs() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     let data = json!({"data": {"config.yaml": "workspaces:\n  - name: [broken\n"}});
     let merge = PatchParams::default();
@@ -163,8 +160,8 @@ async fn a_config_that_does_not_parse_is_reported_and_nothing_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_edited_or_deleted_by_hand_is_put_back() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     let deployments = harbour.api::<Deployment>();
     let edit = json!({"spec": {"replicas": 3}});
@@ -191,8 +188,8 @@ async fn what_is_edited_or_deleted_by_hand_is_put_back() {
 
 #[tokio::test(start_paused = true)]
 async fn deletion_leaves_nothing() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     harbour
         .api::<Monocle>()
@@ -216,18 +213,18 @@ async fn deletion_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_apply_of_the_same_file_changes_nothing() {
-    let mut harbour = Harbour::start().await;
-    harbour.apply_sample().await;
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
     let before = harbour.revision();
-    harbour.apply_sample().await;
+    harbour.apply(SAMPLE).await;
     harbour.settle().await;
     assert_eq!(harbour.revision(), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn wrong_fields_are_refused_by_the_api_and_the_operator_goes_on() {
-    let mut harbour = Harbour::start().await;
+    let mut harbour = Harbour::start(operator).await;
     let wrong = json!({
         "apiVersion": "monocle.monocle.change-metrics.io/v1alpha1", "kind": "Monocle",
         "metadata": {"name": "wrong"}, "spec": {"publicURL": "ftp://x"},
@@ -239,8 +236,25 @@ async fn wrong_fields_are_refused_by_the_api_and_the_operator_goes_on() {
         .await
         .unwrap_err();
     assert!(refused.to_string().contains("spec.publicURL"), "{refused}");
-    harbour.apply_sample().await;
+    harbour.apply(SAMPLE).await;
     harbour.ready().await;
+}
+
+/// How often each Deployment was rolled out.
+async fn rollouts(harbour: &Harbour) -> BTreeMap<String, u64> {
+    let deployments = harbour.list::<Deployment>().await;
+    deployments
+        .iter()
+        .map(|deployment| {
+            let revision = &deployment.annotations()["deployment.kubernetes.io/revision"];
+            (deployment.name_any(), revision.parse().unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_crash_stale_read_or_broken_watch_leaves_another_world() {
+    Matrix::new(operator, &[SAMPLE]).run().await;
 }
 
 fn is_finished(job: &Job) -> bool {

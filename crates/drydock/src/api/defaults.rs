@@ -15,6 +15,25 @@ type Fields = Map<String, Value>;
 const API: &str = "io.k8s.api.";
 const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.";
 
+/// Structures that Go has even where the client says nothing of them, so that their defaults are set too.
+const ALWAYS_THERE: &[(&str, &str)] = &[
+    ("core.v1.Pod", "spec"),
+    ("core.v1.PodTemplateSpec", "spec"),
+    ("apps.v1.Deployment", "spec"),
+    ("apps.v1.DeploymentSpec", "template"),
+    ("apps.v1.ReplicaSet", "spec"),
+    ("apps.v1.ReplicaSetSpec", "template"),
+    ("apps.v1.StatefulSet", "spec"),
+    ("apps.v1.StatefulSetSpec", "template"),
+    ("apps.v1.DaemonSet", "spec"),
+    ("apps.v1.DaemonSetSpec", "template"),
+    ("batch.v1.Job", "spec"),
+    ("batch.v1.JobSpec", "template"),
+    ("batch.v1.CronJob", "spec"),
+    ("batch.v1.CronJobSpec", "jobTemplate"),
+    ("batch.v1.JobTemplateSpec", "spec"),
+];
+
 /// Sets the defaults of a value. `update` tells whether the object exists already.
 pub fn apply(value: &mut Value, ty: Type<'_>, update: bool) {
     match (value, ty.shape()) {
@@ -44,6 +63,9 @@ pub fn apply(value: &mut Value, ty: Type<'_>, update: bool) {
 
 /// The defaults of one type.
 fn own(name: &str, map: &mut Fields, update: bool) {
+    for (_, field) in ALWAYS_THERE.iter().filter(|(ty, _)| *ty == name) {
+        absent(map, field, || json!({}));
+    }
     match name {
         "core.v1.Pod" => pod(map),
         "core.v1.PodSpec" => pod_spec(map),

@@ -180,9 +180,22 @@ fn field_text(object: &Value, field: &str) -> String {
 ///
 /// # Errors
 /// When it is not there.
-pub fn get(server: &Server, resource: &Resource, key: &Key, form: Form, query: &Query) -> Outcome<Bytes> {
-    let stored =
-        server.store.get(resource.table, key).ok_or_else(|| Failure::not_found(resource, &key.name))?;
+pub fn get(
+    server: &Server,
+    resource: &Resource,
+    key: &Key,
+    form: Form,
+    query: &Query,
+    as_of: Option<Revision>,
+) -> Outcome<Bytes> {
+    let stored = match as_of {
+        None => server.store.get(resource.table, key),
+        Some(revision) => {
+            let past = server.store.list_at(resource.table, &Scope::Object(key.clone()), revision);
+            past.unwrap_or_default().pop()
+        }
+    };
+    let stored = stored.ok_or_else(|| Failure::not_found(resource, &key.name))?;
     shown(server, resource, &stored.body, form, query)
 }
 
@@ -288,6 +301,7 @@ pub fn list(
     namespace: Option<&str>,
     form: Form,
     query: &Query,
+    as_of: Option<Revision>,
 ) -> Outcome<Bytes> {
     let selection = Selection::parse(resource, namespace, query)?;
     let limit = match query.get("limit") {
@@ -309,7 +323,7 @@ pub fn list(
             }
             (query.get("resourceVersionMatch") == Some("Exact")).then_some(version)
         }
-        (None, None) => None,
+        (None, None) => as_of,
     };
     let (revision, objects) = match at {
         None => server.store.list(resource.table, &selection.scope),

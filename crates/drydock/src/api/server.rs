@@ -1,5 +1,6 @@
 //! The server: takes a request apart, sends it the right way, puts the answer together.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context as TaskContext, Poll};
@@ -26,6 +27,7 @@ use super::write::delete::Deleted;
 use super::write::patch::{Patch, PatchKind};
 use super::write::{Replace, Write, metadata_of, name_of};
 use super::{definitions, discovery, openapi, subresources};
+use crate::faults::{self, Asked, Effect, Faults, Verdict};
 use crate::record::{Entry, Record};
 use crate::store::{Key, Revision, Store, TableId};
 
@@ -46,6 +48,8 @@ pub struct Server {
     pub built_in: Arc<BuiltIn>,
     /// Who asked for what.
     pub record: Record,
+    /// What goes wrong, where a test wants it to.
+    pub faults: Faults,
     /// Who may do what.
     pub auth: Arc<Auth>,
     registry: Arc<RwLock<Known>>,
@@ -66,6 +70,8 @@ struct Call {
     query: Query,
     user: User,
     body: Bytes,
+    /// Reads see the cluster as it was at that revision.
+    as_of: Option<Revision>,
 }
 
 /// An answer, not yet sent.
@@ -142,6 +148,7 @@ impl Server {
             context,
             built_in,
             record: Record::default(),
+            faults: Faults::default(),
             auth: Arc::new(Auth::new()?),
             registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
         })
@@ -210,25 +217,26 @@ impl Server {
                 return Answer::failure(&failure, &headers).response();
             }
         };
-        let call = Call {
-            query,
-            method: parts.method,
-            headers,
-            user,
-            body,
-        };
+        let mut call = Call { query, method: parts.method, headers, user, body, as_of: None };
         let answer = match target {
             Target::Path(path) => self.path(&call, &path),
             Target::Resource(path) => {
                 let verb = request::verb(&call.method, &path, &call.query);
+                let client = user_agent(&call.headers).to_owned();
+                let verdict = self.faults.verdict(&asked(&client, verb, &path), &self.context);
+                call.as_of = verdict.frozen;
+                if let Some(answer) = before(verdict.effect.as_ref(), &call.headers).await {
+                    return answer.response();
+                }
                 let mut warnings = Vec::new();
                 let answer = match self.resource(&call, &path, verb, &mut warnings).await {
                     Ok(answer) => answer,
                     Err(Unanswered::NoPage) => Answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
                     Err(Unanswered::Failed(failure)) => Answer::failure(&failure, &call.headers),
                 };
+                let answer = after(answer, verdict, &self.faults, &client, &call.headers).await;
                 self.record.add(|| Entry {
-                    client: user_agent(&call.headers).to_owned(),
+                    client,
                     verb,
                     resource: path.resource.clone(),
                     subresource: path.subresource.clone(),
@@ -252,6 +260,9 @@ impl Server {
         let registry = self.registry();
         match page {
             "/healthz" | "/livez" | "/readyz" => return Answer::text(StatusCode::OK, "ok"),
+            "/.well-known/openid-configuration" => {
+                return Answer::json(StatusCode::OK, &auth::token::discovery());
+            }
             "/openid/v1/jwks" => {
                 let keys = Answer::json(StatusCode::OK, &self.auth.signer.key_set());
                 return Answer { kind: "application/jwk-set+json", ..keys };
@@ -345,9 +356,12 @@ impl Server {
         let namespace = path.namespace.as_deref().filter(|_| resource.namespaced);
         let key = Key::new(namespace.unwrap_or_default(), name);
         match verb {
-            "get" => Ok(Answer::bytes(StatusCode::OK, form, read::get(self, resource, &key, form, &call.query)?)),
+            "get" => {
+                let object = read::get(self, resource, &key, form, &call.query, call.as_of)?;
+                Ok(Answer::bytes(StatusCode::OK, form, object))
+            }
             "list" => {
-                let list = read::list(self, resource, namespace, form, &call.query)?;
+                let list = read::list(self, resource, namespace, form, &call.query, call.as_of)?;
                 Ok(Answer::bytes(StatusCode::OK, form, list))
             }
             "watch" => {
@@ -454,7 +468,7 @@ impl Server {
             (auth::token_request::SUBRESOURCE, "create") => {
                 let form = negotiation::accepted(&call.headers)?;
                 write.options = options("CreateOptions")?;
-                let (kind, body) = auth::token_request::create(write, &call.headers, &call.body, name)?;
+                let (kind, body) = auth::token_request::create(write, &call.headers, &call.body, name).await?;
                 let shown = read::shown(self, &kind, &body, form, &call.query)?;
                 Ok(Answer::bytes(StatusCode::CREATED, form, shown))
             }
@@ -524,6 +538,52 @@ impl Server {
     ) -> Outcome<Answer> {
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(Answer::bytes(code, form, read::shown(self, resource, &written.body, form, query)?))
+    }
+}
+
+/// What a request asks for, as far as faults look at it.
+fn asked<'a>(client: &'a str, verb: &'a str, path: &'a ResourcePath) -> Asked<'a> {
+    let resource = match &path.subresource {
+        Some(subresource) => Cow::Owned(format!("{}/{subresource}", path.resource)),
+        None => Cow::Borrowed(path.resource.as_str()),
+    };
+    Asked { client, verb, resource, name: path.name.as_deref() }
+}
+
+/// What a fault does before the request is carried out; an answer where it is not to be.
+async fn before(effect: Option<&Effect>, headers: &HeaderMap) -> Option<Answer> {
+    match effect? {
+        Effect::Refuse(code, reason) => {
+            let failure = Failure { code: *code, reason, ..Failure::internal("a fault was switched on") };
+            Some(Answer::failure(&failure, headers))
+        }
+        Effect::Delay(time) => {
+            tokio::time::sleep(*time).await;
+            None
+        }
+        Effect::Hang => std::future::pending().await,
+        Effect::ExpireWatch => {
+            Some(Answer::failure(&Failure::expired("too old resource version: 1 (2)"), headers))
+        }
+        _ => None,
+    }
+}
+
+/// What faults leave of an answer.
+async fn after(answer: Answer, verdict: Verdict, faults: &Faults, client: &str, headers: &HeaderMap) -> Answer {
+    if verdict.last {
+        return std::future::pending().await;
+    }
+    if matches!(verdict.effect, Some(Effect::LoseAnswer)) {
+        let failure = Failure { code: StatusCode::GATEWAY_TIMEOUT, reason: "Timeout", ..Failure::internal("the answer was lost") };
+        return Answer::failure(&failure, headers);
+    }
+    match answer.body {
+        AnswerBody::Events(events) => {
+            let events = faults::spoil(events, verdict.effect.as_ref(), faults.clone(), client.to_owned());
+            Answer { body: AnswerBody::Events(events), ..answer }
+        }
+        AnswerBody::Whole(_) => answer,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) const NODE: &str = "node";
 /// Every entry of the list, in the order in which they are started.
 pub const NAMES: &[&str] = &[
     "namespace-controller",
+    "clusterrole-aggregation-controller",
     "serviceaccount-controller",
     "root-ca-certificate-publisher-controller",
     "deployment-controller",

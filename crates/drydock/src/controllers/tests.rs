@@ -402,7 +402,7 @@ async fn at_rest_nobody_asks_for_anything_and_a_pod_costs_one_status_write() {
         let clients = super::NAMES.iter().copied().chain(["shared-informers"]);
         clients
             .map(|client| {
-                let mut counts = drydock.record().counts(client);
+                let mut counts = drydock.record().counts(&super::user_agent(client));
                 counts.remove("watch");
                 (client, counts)
             })
@@ -412,7 +412,7 @@ async fn at_rest_nobody_asks_for_anything_and_a_pod_costs_one_status_write() {
     let before = asked();
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(asked(), before);
-    let node = drydock.record().counts("node");
+    let node = drydock.record().counts(&super::user_agent("node"));
     assert_eq!(node.get("patch"), Some(&2), "{node:?}");
     drydock.stop().await;
 }

@@ -181,6 +181,16 @@ impl Signer {
     }
 }
 
+/// Where the keys for tokens are, as OpenID Connect tells it.
+#[must_use]
+pub fn discovery() -> Value {
+    json!({
+        "issuer": ISSUER, "jwks_uri": format!("{ISSUER}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    })
+}
+
 /// Why a token is not good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use windlass_machinery::context::seconds_text;
 use windlass_machinery::invalid::FieldError;
 
+use super::super::admission::{self, Admission, Operation};
 use super::super::registry::Resource;
 use super::super::status::{Failure, Outcome};
 use super::super::write::{Write, decoded, encoded, metadata_mut, metadata_of, name_of};
@@ -30,7 +31,7 @@ const YEAR_SECONDS: i64 = 365 * 24 * 3600;
 ///
 /// # Errors
 /// When the account or what the token is to be bound to is not there, or the request makes no sense.
-pub fn create(
+pub async fn create(
     write: &mut Write<'_>,
     headers: &HeaderMap,
     body: &Bytes,
@@ -54,6 +55,20 @@ pub fn create(
         request["spec"]["expirationSeconds"] = DEFAULT_SECONDS.into();
     }
     own.draft(&mut request)?;
+    let mut admission = Admission {
+        server: write.server,
+        resource: write.resource,
+        subresource: Some(SUBRESOURCE),
+        namespace: write.namespace,
+        operation: Operation::Create,
+        user: write.user,
+        old: None,
+        dry_run: write.options.dry_run,
+        warnings: Vec::new(),
+    };
+    admission::mutate(&mut admission, &mut request).await?;
+    admission::validate(&mut admission, &request).await?;
+    write.warnings.append(&mut admission.warnings);
     issue(&own, write.resource, name, &mut request)?;
     own.normalise(&mut request);
     Ok((part, encoded(&request)))

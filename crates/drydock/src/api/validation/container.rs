@@ -309,7 +309,7 @@ fn devices(out: &mut Errors, container: &Value, volumes: &Volumes<'_>, at: &At<'
 fn resize(out: &mut Errors, container: &Value, restart: &str, at: &At<'_>) {
     let at = &at.child("resizePolicy");
     let mut known = BTreeMap::new();
-    let mut one_of = |out: &mut Errors, value: &str, options: &[&str]| match value {
+    let one_of = |out: &mut Errors, value: &str, options: &[&str]| match value {
         "" => out.push(FieldError::required(at, "")),
         value if !options.contains(&value) => out.push(FieldError::not_supported(at, value, options)),
         _ => {}

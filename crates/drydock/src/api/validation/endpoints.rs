@@ -1,0 +1,200 @@
+//! Endpoints, endpoint slices, leases, events and disruption budgets: what is written often and checked little.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_machinery::invalid::FieldError;
+use windlass_machinery::names;
+
+use super::field::{
+    At, Errors, choice, has, immutable, list, named, not_negative, number, optional_choice, port_number, reasons,
+    strings, text,
+};
+use super::selector::label_selector;
+use super::{address, workload};
+
+const SPEC: At<'static> = At::new("spec");
+const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+
+/// Endpoints.
+pub(super) fn endpoints(out: &mut Errors, endpoints: &Value) {
+    let at = &At::new("subsets");
+    for (index, subset) in list(endpoints, "subsets").iter().enumerate() {
+        let at = &at.index(index);
+        if list(subset, "addresses").is_empty() && list(subset, "notReadyAddresses").is_empty() {
+            out.push(FieldError::required(at, "must specify `addresses` or `notReadyAddresses`"));
+        }
+        for field in ["addresses", "notReadyAddresses"] {
+            let at = &at.child(field);
+            for (index, address) in list(subset, field).iter().enumerate() {
+                let at = &at.index(index);
+                let ip = text(address, "ip");
+                address::ip(out, ip, &at.child("ip"));
+                named(out, address, "hostname", at, names::dns1123_label);
+                named(out, address, "nodeName", at, |name| names::subdomain_name(name, false));
+                address::endpoint(out, ip, &at.child("ip"));
+            }
+        }
+        let ports = list(subset, "ports");
+        let at = &at.child("ports");
+        for (index, port) in ports.iter().enumerate() {
+            let at = &at.index(index);
+            if ports.len() > 1 && text(port, "name").is_empty() {
+                out.push(FieldError::required(at.child("name"), ""));
+            }
+            named(out, port, "name", at, names::dns1123_label);
+            port_number(out, &port["port"], &at.child("port"));
+            choice(out, port, "protocol", at, PROTOCOLS);
+            named(out, port, "appProtocol", at, names::qualified_name);
+        }
+    }
+}
+
+/// An endpoint slice.
+pub(super) fn slice(out: &mut Errors, slice: &Value) {
+    let kind = text(slice, "addressType");
+    match kind {
+        "" => out.push(FieldError::required("addressType", "")),
+        "IPv4" | "IPv6" | "FQDN" => {}
+        other => out.push(FieldError::not_supported("addressType", other, ["FQDN", "IPv4", "IPv6"])),
+    }
+    let at = &At::new("ports");
+    let mut known = BTreeSet::new();
+    for (index, port) in list(slice, "ports").iter().enumerate() {
+        let at = &at.index(index);
+        let name = text(port, "name");
+        named(out, port, "name", at, names::dns1123_label);
+        if !known.insert(name) {
+            out.push(FieldError::duplicate(at.child("name"), name));
+        }
+        choice(out, port, "protocol", at, PROTOCOLS);
+        named(out, port, "appProtocol", at, names::qualified_name);
+    }
+    let at = &At::new("endpoints");
+    let endpoints = list(slice, "endpoints");
+    if endpoints.len() > 1000 {
+        out.push(FieldError::too_many(at, endpoints.len(), 1000));
+        return;
+    }
+    for (index, endpoint) in endpoints.iter().enumerate() {
+        slice_endpoint(out, endpoint, kind, &at.index(index));
+    }
+}
+
+/// A changed endpoint slice.
+pub(super) fn slice_update(out: &mut Errors, new: &Value, old: &Value) {
+    slice(out, new);
+    immutable(out, &new["addressType"], &old["addressType"], &At::new("addressType"));
+}
+
+fn slice_endpoint(out: &mut Errors, endpoint: &Value, kind: &str, at: &At<'_>) {
+    let inner = &at.child("addresses");
+    let addresses = list(endpoint, "addresses").len();
+    if addresses == 0 {
+        out.push(FieldError::required(inner, "must contain at least 1 address"));
+    } else if addresses > 100 {
+        out.push(FieldError::too_many(inner, addresses, 100));
+    }
+    for (index, value) in strings(endpoint, "addresses").enumerate() {
+        let one = &inner.index(index);
+        if !matches!(kind, "IPv4" | "IPv6") {
+            continue;
+        }
+        let before = out.len();
+        address::ip(out, value, one);
+        if out.len() > before {
+            continue;
+        }
+        if address::is_ipv6(value) != (kind == "IPv6") {
+            out.push(FieldError::invalid(inner, value, format!("must be an {kind} address")));
+        }
+        address::endpoint(out, value, one);
+    }
+    named(out, endpoint, "nodeName", at, |name| names::subdomain_name(name, false));
+    named(out, endpoint, "hostname", at, names::dns1123_label);
+}
+
+/// A lease.
+pub(super) fn lease(out: &mut Errors, lease: &Value) {
+    let spec = &lease["spec"];
+    if let Some(seconds) = number(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
+        out.push(FieldError::invalid(SPEC.child("leaseDurationSeconds"), seconds, "must be greater than 0"));
+    }
+    not_negative(out, spec, &["leaseTransitions"], &SPEC);
+    if !text(spec, "preferredHolder").is_empty() && text(spec, "strategy").is_empty() {
+        let why = "may only be specified if `strategy` is defined";
+        out.push(FieldError::forbidden(SPEC.child("preferredHolder"), why));
+    }
+}
+
+/// A disruption budget.
+pub(super) fn budget(out: &mut Errors, budget: &Value) {
+    let spec = &budget["spec"];
+    if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
+        let shown = super::internal::shown("PodDisruptionBudgetSpec", spec);
+        out.push(FieldError::invalid(SPEC, shown, "minAvailable and maxUnavailable cannot be both set"));
+    }
+    for field in ["minAvailable", "maxUnavailable"].iter().filter(|field| has(spec, field)) {
+        workload::share(out, spec, field, &SPEC);
+        workload::not_more_than_all(out, spec, field, &SPEC);
+    }
+    label_selector(out, &spec["selector"], &SPEC.child("selector"));
+    optional_choice(out, spec, "unhealthyPodEvictionPolicy", &SPEC, &["AlwaysAllow", "IfHealthyBudget"]);
+}
+
+/// The status of a disruption budget.
+pub(super) fn budget_status(out: &mut Errors, new: &Value, _: &Value) {
+    let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+    not_negative(out, &new["status"], &numbers, &At::new("status"));
+}
+
+/// An event of the core group.
+pub(super) fn event(out: &mut Errors, event: &Value) {
+    event_of(out, event, "reportingComponent", "involvedObject");
+}
+
+/// An event of the events group.
+pub(super) fn new_event(out: &mut Errors, event: &Value) {
+    event_of(out, event, "reportingController", "regarding");
+    if !has(event, "eventTime") {
+        out.push(FieldError::required("eventTime", ""));
+    }
+    let kind = text(event, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        out.push(FieldError::invalid("type", "", format!("has invalid value: {kind}")));
+    }
+}
+
+fn event_of(out: &mut Errors, event: &Value, controller: &str, object: &str) {
+    let own = text(&event["metadata"], "namespace");
+    let about = text(&event[object], "namespace");
+    let timed = has(event, "eventTime");
+    let wrong = match (timed, about.is_empty()) {
+        (false, true) => own != "default",
+        (false, false) => own != about,
+        (true, true) => own != "default" && own != "kube-system",
+        (true, false) => false,
+    };
+    if wrong {
+        out.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
+    }
+    if !timed {
+        return;
+    }
+    let name = text(event, controller);
+    if name.is_empty() {
+        out.push(FieldError::required(controller, ""));
+    }
+    reasons(out, name, &At::new(controller), names::qualified_name(name));
+    for (field, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128)] {
+        if text(event, field).is_empty() {
+            out.push(FieldError::required(field, ""));
+        } else if text(event, field).len() > most {
+            out.push(FieldError::invalid(field, "", format!("can have at most {most} characters")));
+        }
+    }
+    let note = if controller == "reportingComponent" { "message" } else { "note" };
+    if text(event, note).len() > 1024 {
+        out.push(FieldError::invalid("message", "", "can have at most 1024 characters"));
+    }
+}
