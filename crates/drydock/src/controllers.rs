@@ -8,12 +8,14 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Client;
 use tokio::task::JoinSet;
 use windlass_machinery::Context;
 
+use crate::logs::Logs;
 use crate::node::NodeOptions;
 
 mod clusterrole_aggregation;
@@ -108,6 +110,8 @@ pub struct Options {
     pub root_ca: String,
     /// The node.
     pub node: NodeOptions,
+    /// Where the node's containers write.
+    pub logs: Logs,
 }
 
 /// Runs the selected controllers, the scheduler and the node until `shutdown` resolves.
@@ -121,6 +125,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) {
     let mut tasks = JoinSet::new();
+    let mut ends = Vec::new();
     let informers = Arc::new(Informers::new(client_for("shared-informers")));
     for name in NAMES.iter().copied().filter(|name| selection.contains(name)) {
         let mut setup = Setup {
@@ -129,12 +134,14 @@ pub async fn run(
             context: context.clone(),
             informers: informers.clone(),
             tasks: &mut tasks,
+            ends: &mut ends,
         };
         start(&mut setup, &options);
     }
     informers.start(&mut tasks);
     shutdown.await;
     tasks.shutdown().await;
+    futures::future::join_all(ends).await;
 }
 
 /// The user agent of a controller, the scheduler or the node: as in a real cluster, its first part owns the fields
@@ -169,7 +176,7 @@ fn start(setup: &mut Setup<'_>, options: &Options) {
         "daemonset-controller" => daemonset::start(setup),
         "statefulset-controller" => statefulset::start(setup),
         selection::SCHEDULER => crate::node::scheduler::start(setup, &options.node),
-        selection::NODE => crate::node::start(setup, &options.node),
+        selection::NODE => crate::node::start(setup, &options.node, &options.logs),
         _ => {}
     }
 }
@@ -181,6 +188,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) context: Context,
     pub(crate) informers: Arc<Informers>,
     pub(crate) tasks: &'a mut JoinSet<()>,
+    /// What is left to do once all tasks have ended.
+    pub(crate) ends: &'a mut Vec<BoxFuture<'static, ()>>,
 }
 
 impl Setup<'_> {

@@ -19,7 +19,7 @@ use crate::api::write::Write;
 use crate::api::write::body::without_type;
 use crate::controllers::{self, Selection};
 use crate::faults::Faults;
-use crate::node::NodeOptions;
+use crate::node::{ApiAddress, NodeOptions};
 use crate::pki::{Authority, PkiError};
 use crate::record::Record;
 
@@ -32,7 +32,7 @@ pub struct Options {
     pub context: Context,
     /// Which controllers run.
     pub controllers: Selection,
-    /// How the simulated node behaves.
+    /// How the node behaves.
     pub node: NodeOptions,
 }
 
@@ -64,11 +64,12 @@ pub enum StartError {
     Bootstrap(String),
 }
 
-/// A running control plane. Dropping it stops its controllers.
+/// A running control plane. Dropping it stops its controllers and ends the processes of its pods.
 #[derive(Debug)]
 pub struct Drydock {
     server: Server,
     authority: Arc<Authority>,
+    api: ApiAddress,
     stop: watch::Sender<bool>,
     controllers: JoinHandle<()>,
 }
@@ -84,7 +85,12 @@ impl Drydock {
         bootstrap(&server).await?;
         let (stop, mut stopped) = watch::channel(false);
         let clients = server.clone();
-        let settings = controllers::Options { root_ca: authority.certificate_pem(), node: options.node };
+        let api = options.node.api.clone();
+        let settings = controllers::Options {
+            root_ca: authority.certificate_pem(),
+            node: options.node,
+            logs: server.logs.clone(),
+        };
         let controllers = tokio::spawn(controllers::run(
             move |name: &str| {
                 client_of(&clients, &User::master(&format!("system:{name}")), &controllers::user_agent(name))
@@ -96,7 +102,7 @@ impl Drydock {
                 let _ = stopped.wait_for(|stop| *stop).await;
             },
         ));
-        Ok(Self { server, authority, stop, controllers })
+        Ok(Self { server, authority, api, stop, controllers })
     }
 
     /// A client in this process, with no socket, that may do everything. `user_agent` is the name it is recorded
@@ -117,6 +123,12 @@ impl Drydock {
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Where pods that really run find the API.
+    #[must_use]
+    pub fn api_address(&self) -> &ApiAddress {
+        &self.api
     }
 
     /// What signs the cluster's certificates.

@@ -8,6 +8,7 @@ pub mod api;
 pub mod controllers;
 mod drydock;
 pub mod faults;
+pub mod logs;
 pub mod node;
 pub mod pki;
 pub mod record;

@@ -1,13 +1,15 @@
 //! The node: one that registers itself, a scheduler that binds pods to it, and the life of pods on it.
 //!
 //! Like the controllers it is an ordinary client of the API. By default nothing is really run: containers are
-//! [`runtime::Simulated`], and a table of [`Behaviours`] makes images fail to pull, crash or hang. It never writes
-//! when nothing happens; the heartbeat, which a real cluster's controllers want, is off unless asked for.
+//! [`runtime::Simulated`], and a table of [`Behaviours`] makes images fail to pull, crash or hang. A pod all of
+//! whose images are in the table of [`Images`] is run as processes of this machine. The node never writes when
+//! nothing happens; the heartbeat, which a real cluster's controllers want, is off unless asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use tokio::sync::{mpsc, watch};
@@ -18,10 +20,13 @@ use crate::controllers::Setup;
 use crate::controllers::events::Recorder;
 use crate::controllers::informer::Informer;
 use crate::controllers::informers::Handle;
+use crate::logs::Logs;
 
 mod behaviour;
 mod container;
+mod images;
 mod pod;
+mod process;
 mod references;
 mod registration;
 pub mod runtime;
@@ -29,6 +34,8 @@ pub(crate) mod scheduler;
 mod status;
 
 pub use behaviour::{Behaviour, Behaviours};
+pub use images::{Images, Program};
+pub use process::ApiAddress;
 
 /// The node's name.
 pub const NAME: &str = "drydock";
@@ -40,6 +47,10 @@ pub const ADDRESS: &str = "192.168.127.2";
 pub struct NodeOptions {
     /// How simulated containers behave.
     pub behaviours: Behaviours,
+    /// Which images are programs of this machine. Their processes need real time: do not pause tokio's.
+    pub images: Images,
+    /// Where those programs find the API; [`crate::serve::serve`] sets it.
+    pub api: ApiAddress,
     /// How long simulated containers take to be ready.
     pub ready_after: Duration,
     /// How long simulated containers run that are to end, as those of Jobs are.
@@ -54,6 +65,8 @@ impl Default for NodeOptions {
     fn default() -> Self {
         Self {
             behaviours: Behaviours::default(),
+            images: Images::default(),
+            api: ApiAddress::default(),
             ready_after: Duration::ZERO,
             completes_after: Duration::from_secs(1),
             heartbeat: false,
@@ -70,6 +83,7 @@ struct Kubelet {
     /// Counts changes of ConfigMaps and Secrets, for pods that wait for one.
     references: watch::Sender<u64>,
     runtime: Arc<dyn runtime::Runtime>,
+    logs: Logs,
     recorder: Recorder,
     context: Context,
     addresses: Mutex<Addresses>,
@@ -81,20 +95,34 @@ struct Addresses {
     last: u32,
 }
 
-pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions) {
+pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions, logs: &Logs) {
+    let (config_maps, secrets) = (setup.informers.of(), setup.informers.of());
+    let references = watch::channel(0).0;
     let runtime = options.runtime.clone().unwrap_or_else(|| {
-        Arc::new(runtime::Simulated {
-            behaviours: options.behaviours.clone(),
-            ready_after: options.ready_after,
-            completes_after: options.completes_after,
-        })
+        Arc::new(process::Processes::new(process::Parts {
+            simulated: runtime::Simulated {
+                behaviours: options.behaviours.clone(),
+                ready_after: options.ready_after,
+                completes_after: options.completes_after,
+            },
+            images: options.images.clone(),
+            client: setup.client.clone(),
+            api: options.api.clone(),
+            config_maps: Arc::clone(&config_maps),
+            secrets: Arc::clone(&secrets),
+            references: references.subscribe(),
+            context: setup.context.clone(),
+        }))
     });
+    let ends = Arc::clone(&runtime);
+    setup.ends.push(async move { ends.end().await }.boxed());
     let kubelet = Arc::new(Kubelet {
         pods: setup.handle(),
-        config_maps: setup.informers.of(),
-        secrets: setup.informers.of(),
-        references: watch::channel(0).0,
+        config_maps,
+        secrets,
+        references,
         runtime,
+        logs: logs.clone(),
         recorder: setup.recorder("kubelet", Some(NAME)),
         context: setup.context.clone(),
         addresses: Mutex::default(),

@@ -95,6 +95,7 @@ pub async fn serve(drydock: &Drydock, port: u16) -> Result<Endpoint, ServeError>
             }
         }
     });
+    drydock.api_address().set(address);
     Ok(Endpoint { address, kubeconfig, task })
 }
 

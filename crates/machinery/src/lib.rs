@@ -4,6 +4,7 @@
 //! [`context::Context`].
 
 pub mod apply;
+pub mod cel;
 pub mod context;
 pub mod decode;
 pub mod encode;

@@ -120,7 +120,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
                 out.extend(
                     dns1123_subdomain(prefix)
                         .into_iter()
-                        .map(|text| format!("prefix part {text}")),
+                        .map(|text| format!("prefix part {}", text.replace("253 characters", "253 bytes"))),
                 );
             }
             *name
@@ -136,7 +136,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
         out.push("name part must be non-empty".to_owned());
     } else {
         out.extend(
-            too_long(name, 63)
+            too_many_bytes(name, 63)
                 .into_iter()
                 .map(|text| format!("name part {text}")),
         );
@@ -150,7 +150,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
 /// The value of a label.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
-    let mut out = too_long(value, 63);
+    let mut out = too_many_bytes(value, 63);
     if !value.is_empty() && !is_qualified(value) {
         out.push(regex_text(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
@@ -346,6 +346,11 @@ fn too_long(value: &str, most: usize) -> Vec<String> {
     unless(value.len() <= most, || {
         format!("must be no more than {most} characters")
     })
+}
+
+/// As [`too_long`], in the words of the newer rules.
+fn too_many_bytes(value: &str, most: usize) -> Vec<String> {
+    unless(value.len() <= most, || format!("must be no more than {most} bytes"))
 }
 
 fn parent_directory(value: &str) -> Option<String> {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use windlass::{Operator, Runtime};
+use windlass_drydock::node::Behaviours;
 use windlass_drydock::{Drydock, Options};
 
 use crate::world::World;
@@ -27,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub struct Harbour {
     drydock: Drydock,
     client: Client,
-    operator: fn() -> Operator,
+    operator: Box<dyn Fn() -> Operator + Send + Sync>,
+    behaviours: Behaviours,
     running: Option<Running>,
     objects: Vec<DynamicObject>,
 }
@@ -39,18 +41,21 @@ struct Running {
 
 impl Harbour {
     /// Starts a drydock with the operator, and waits until the operator's kinds are there.
-    pub async fn start(operator: fn() -> Operator) -> Self {
+    pub async fn start(operator: impl Fn() -> Operator + Send + Sync + 'static) -> Self {
         Self::seeded(operator, 1).await
     }
 
     /// As [`Harbour::start`], with another seed.
-    pub async fn seeded(operator: fn() -> Operator, seed: u64) -> Self {
-        let drydock = Drydock::start(Options::seeded(seed)).await.unwrap();
+    pub async fn seeded(operator: impl Fn() -> Operator + Send + Sync + 'static, seed: u64) -> Self {
+        let options = Options::seeded(seed);
+        let behaviours = options.node.behaviours.clone();
+        let drydock = Drydock::start(options).await.unwrap();
         drydock.record().keep_entries();
         let client = drydock.client("test");
-        let mut harbour = Self { drydock, client, operator, running: None, objects: Vec::new() };
+        let operator = Box::new(operator);
+        let mut harbour = Self { drydock, client, operator, behaviours, running: None, objects: Vec::new() };
         harbour.run();
-        let kinds: Vec<_> = operator().crds().iter().map(|crd| crd.name_any()).collect();
+        let kinds: Vec<_> = (harbour.operator)().crds().iter().map(|crd| crd.name_any()).collect();
         let crds: Api<DynamicObject> = harbour.dynamic("apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
         harbour
             .until("the operator's kinds to be there", async || {
@@ -118,6 +123,12 @@ impl Harbour {
     #[must_use]
     pub fn drydock(&self) -> &Drydock {
         &self.drydock
+    }
+
+    /// How the node treats images: what cannot be pulled, crashes or hangs.
+    #[must_use]
+    pub fn behaviours(&self) -> &Behaviours {
+        &self.behaviours
     }
 
     /// A client that may do everything.

@@ -8,11 +8,13 @@
 //! Reading and recording are one step under one lock, so that no change falls between them. Nothing here does I/O.
 
 mod delivery;
+mod fact;
 mod index;
 mod read;
 mod share;
 mod store;
 mod stored;
+mod survey;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +29,10 @@ pub(crate) use read::{Read, Reads};
 pub(crate) use share::{Share, Shares};
 use store::Store;
 pub(crate) use stored::Stored;
+pub(crate) use survey::Survey;
 pub(crate) use watch::{fetch, watch};
 
+use crate::explain::Cause;
 use crate::queue::Queue;
 use crate::{Kind, ObjectName};
 
@@ -37,6 +41,8 @@ use crate::{Kind, ObjectName};
 pub(crate) enum Lookup {
     /// Not known yet; whoever asked is queued again when it is.
     Loading,
+    /// It could not be looked at, for this reason; whoever asked is queued again when it could.
+    Failed(String),
     Absent,
     Present(Arc<Stored>),
 }
@@ -111,7 +117,10 @@ impl Cache {
         let store = self.store(&mut inner, kind);
         let lookup = store.named(name);
         if let Lookup::Loading = lookup {
-            store.waiting.insert(reader.clone());
+            // A fact queues those who have read it by name.
+            if !store.on_demand {
+                store.waiting.insert(reader.clone());
+            }
             if store.loaded && store.fetching.insert(name.clone()) {
                 self.send(Command::Fetch(kind.clone(), name.clone()));
             }
@@ -179,6 +188,11 @@ impl Cache {
         self.lock().index.replace(reader, uid, reads);
     }
 
+    /// Says of which of its own `reader` does not want to hear.
+    pub(crate) fn unwatch(&self, reader: &PrimaryKey, unwatched: BTreeSet<(Kind, ObjectName)>) {
+        self.lock().index.unwatch(reader, unwatched);
+    }
+
     /// Forgets a primary that is gone.
     pub(crate) fn forget(&self, reader: &PrimaryKey) {
         let mut inner = self.lock();
@@ -201,7 +215,10 @@ impl Cache {
         if old.as_ref().is_none_or(|old| !old.same_content(&stored)) {
             let mut touched = index.touched(kind, old.as_deref(), Some(&stored));
             touched.remove(writer);
-            touched.into_iter().for_each(|key| self.queue.add(key));
+            for key in touched {
+                self.queue.note(&key, Cause::Written(kind.clone(), stored.name.clone()));
+                self.queue.add(key);
+            }
         }
         stored
     }
@@ -219,6 +236,7 @@ impl Cache {
         if before.is_some_and(|before| {
             before.resource_version < stored.resource_version && !before.same_but_status(&stored)
         }) {
+            self.queue.note(writer, Cause::Changed(kind.clone(), writer.name.clone()));
             self.queue.add(writer.clone());
         }
     }
@@ -244,7 +262,7 @@ impl Cache {
         if !inner.stores.contains_key(kind) {
             self.send(Command::Watch(kind.clone()));
         }
-        inner.stores.entry(kind.clone()).or_default()
+        inner.stores.entry(kind.clone()).or_insert_with(|| Store::of(kind))
     }
 
     fn send(&self, command: Command) {

@@ -30,7 +30,6 @@ pub(crate) trait Subject: Send + Sync {
     fn plan(&self, source: Box<dyn Source>) -> Planned;
     /// The whole status: the operator's own fields, and `report`.
     fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison>;
-    fn look_again(&self) -> Option<Duration>;
 }
 
 /// Why one object cannot be worked on at all; the others can.
@@ -64,6 +63,8 @@ pub(crate) struct Planned {
     pub(crate) halt: Option<Halt>,
     pub(crate) panicked: bool,
     pub(crate) reads: Reads,
+    /// When to plan again even if nothing has changed.
+    pub(crate) look_again: Option<Duration>,
 }
 
 /// The controller of `P` within an operator.
@@ -136,7 +137,7 @@ impl<P: Primary> Subject for SubjectOf<P> {
         let world = World::new(source, &self.owner.name.namespace);
         let mut plan = Plan::new(self.owner.clone());
         let result = catch("plan", || self.primary.plan(&world, &mut plan));
-        let (mut dependents, problems) = plan.finish();
+        let (mut dependents, problems, look_again) = plan.finish();
         for dependent in &mut dependents {
             dependent.desired = without_nulls(std::mem::take(&mut dependent.desired));
         }
@@ -152,6 +153,7 @@ impl<P: Primary> Subject for SubjectOf<P> {
             halt,
             panicked,
             reads: world.into_reads(),
+            look_again: look_again.into_iter().chain(self.primary.look_again()).min(),
         }
     }
 
@@ -175,10 +177,6 @@ impl<P: Primary> Subject for SubjectOf<P> {
         let mut tree = serde_json::to_value(&status).map_err(undecodable)?;
         overlay(&mut tree, report);
         Ok((without_nulls(tree), world.into_reads()))
-    }
-
-    fn look_again(&self) -> Option<Duration> {
-        self.primary.look_again()
     }
 }
 

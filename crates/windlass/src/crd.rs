@@ -1,5 +1,7 @@
 //! Installs the definitions of an operator's kinds, if they differ, and waits until the server serves them.
 
+use std::time::Duration;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
 use kube::runtime::wait::{await_condition, conditions};
@@ -8,6 +10,9 @@ use kube::{Client, ResourceExt as _};
 use crate::apply::{ApplyError, Requests, difference, without_nulls};
 use crate::cache::{Shares, Stored};
 use crate::{Error, Kind, ObjectName, Operator};
+
+/// The pause after a failure to look.
+const PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn install(client: &Client, requests: &Requests, operator: &Operator) -> Result<(), Error> {
     for crd in operator.crds() {
@@ -24,6 +29,20 @@ pub(crate) async fn install(client: &Client, requests: &Requests, operator: &Ope
         established.await.map_err(|error| failed(error.to_string()))?;
     }
     Ok(())
+}
+
+/// Resolves once the server serves all definitions of the operators, whoever installs them.
+pub(crate) async fn established(client: &Client, operators: &[Operator]) {
+    for crd in operators.iter().flat_map(Operator::crds) {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let name = crd.name_any();
+        while await_condition(api.clone(), &name, conditions::is_crd_established())
+            .await
+            .is_err()
+        {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
 }
 
 async fn install_one(

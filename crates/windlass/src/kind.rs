@@ -33,6 +33,9 @@ where
     }
 }
 
+/// Stands in the place of a group for things outside Kubernetes; no API group is written like it.
+const EXTERNAL: &str = "(external)";
+
 /// A kind of object: group, version, kind, plural and whether it lives in namespaces. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(Arc<Fields>);
@@ -51,6 +54,22 @@ impl Kind {
     #[must_use]
     pub fn of<K: Object>() -> Self {
         K::kind_of()
+    }
+
+    /// The kind of external things of one type.
+    pub(crate) fn external(type_name: &str) -> Self {
+        Self(Arc::new(Fields {
+            group: EXTERNAL.into(),
+            kind: type_name.into(),
+            version: String::new(),
+            plural: type_name.into(),
+            namespaced: false,
+        }))
+    }
+
+    /// Whether it stands for things outside Kubernetes.
+    pub(crate) fn is_external(&self) -> bool {
+        self.0.group == EXTERNAL
     }
 
     /// The API group; empty for the core group.

@@ -59,33 +59,42 @@
 //! assert_eq!(planned.halt().map(ToString::to_string).as_deref(), Some("Secret tokens is not there"));
 //! ```
 
+pub mod annotation;
 mod apply;
 mod cache;
 mod condition;
 mod controller;
 mod crd;
 mod event;
+pub mod explain;
+mod external;
 mod hash;
 mod kind;
+mod metrics;
 mod operator;
 mod plan;
 mod primary;
 mod queue;
 mod readiness;
 mod reconcile;
+mod replica;
 mod runtime;
+mod server;
 mod status;
 pub mod test;
 mod world;
 
 pub use apply::same_quantity;
 pub use condition::{Condition, State};
+pub use external::{External, ExternalError};
 pub use hash::content_hash;
 pub use kind::{Kind, Object, ObjectName};
 pub use operator::Operator;
-pub use plan::{Handle, Plan};
+pub use plan::{Config, Handle, Plan};
 pub use primary::{Invalid, Primary};
+pub use replica::{LeaseName, LeaseTimes};
 pub use runtime::{Error, Runtime};
+pub use server::{Page, Port};
 pub use status::{DependentStatus, Status};
 pub use windlass_machinery::Context;
 pub use world::{Halt, Query, World};

@@ -6,13 +6,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 use crate::controller::{Controller, ControllerOf};
-use crate::{Kind, Primary};
+use crate::external::AnyExternal;
+use crate::{External, Kind, Primary};
 
 /// An operator, to be given to a [`Runtime`](crate::Runtime).
 pub struct Operator {
     name: String,
     controllers: Vec<Arc<dyn Controller>>,
     crds: Vec<CustomResourceDefinition>,
+    externals: Vec<Arc<dyn AnyExternal>>,
 }
 
 impl Operator {
@@ -22,6 +24,7 @@ impl Operator {
             name: name.into(),
             controllers: Vec::new(),
             crds: Vec::new(),
+            externals: Vec::new(),
         }
     }
 
@@ -31,6 +34,13 @@ impl Operator {
         self.controllers
             .push(Arc::new(ControllerOf::<P>::new(&self.name)));
         self.crds.push(P::crd());
+        self
+    }
+
+    /// Gives it the code that sees to one type of external things.
+    #[must_use]
+    pub fn external(mut self, external: impl External) -> Self {
+        self.externals.push(Arc::new(external));
         self
     }
 
@@ -57,6 +67,10 @@ impl Operator {
         kinds.sort();
         kinds.dedup();
         kinds
+    }
+
+    pub(crate) fn externals(&self) -> &[Arc<dyn AnyExternal>] {
+        &self.externals
     }
 
     pub(crate) fn controllers(&self) -> &[Arc<dyn Controller>] {

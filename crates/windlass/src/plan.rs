@@ -1,20 +1,23 @@
 //! What should exist for a primary: the dependents, their order, and what counts for readiness.
 
+mod dependent;
+
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
+use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::Value;
-
+pub use self::dependent::Config;
+pub(crate) use self::dependent::{Dependent, Owner};
 use crate::cache::Stored;
-use crate::{Condition, Kind, MANAGED_BY, Object, ObjectName};
+use crate::{Condition, External, Kind, Object, ObjectName};
 
 /// The dependents of one primary, in the order in which they are applied.
 pub struct Plan {
     owner: Owner,
     dependents: Vec<Rc<RefCell<Option<Dependent>>>>,
     problems: Vec<Problem>,
+    look_again: Option<Duration>,
 }
 
 impl Plan {
@@ -23,21 +26,19 @@ impl Plan {
             owner,
             dependents: Vec::new(),
             problems: Vec::new(),
+            look_again: None,
         }
     }
 
     /// Adds a dependent: an object that should exist as given here. It is put into the primary's namespace if it
-    /// names none, owned by the primary and labelled [`MANAGED_BY`]; fields not given here are left to others.
+    /// names none, owned by the primary and labelled [`MANAGED_BY`](crate::MANAGED_BY); fields not given here are
+    /// left to others.
     pub fn add<K: Object>(&mut self, mut object: K) -> Handle<K> {
         let kind = Kind::of::<K>();
         let meta = object.meta_mut();
         if kind.namespaced() && meta.namespace.is_none() {
             meta.namespace = Some(self.owner.name.namespace.clone());
         }
-        meta.owner_references = Some(vec![self.owner.reference.clone()]);
-        meta.labels
-            .get_or_insert_default()
-            .insert(MANAGED_BY.into(), self.owner.operator.clone());
         let name = ObjectName::of(&object);
         let desired = serde_json::to_value(&object).map(|mut value| {
             value["apiVersion"] = kind.api_version().into();
@@ -61,6 +62,25 @@ impl Plan {
         objects.into_iter().map(|object| self.add(object)).collect()
     }
 
+    /// Adds something outside Kubernetes that should be as given here; `id` names it among its type. It is observed,
+    /// made, changed and removed by the [`External`] that the operator was [given](crate::Operator::external).
+    pub fn add_external<X: External>(&mut self, id: impl Into<String>, desired: &X::Desired) -> Handle<X> {
+        let (kind, id) = (Kind::external(X::TYPE), id.into());
+        let tree = serde_json::to_value(desired);
+        if let Err(error) = &tree {
+            self.fail("Unserialisable", format!("failed to serialise {kind} {id}: {error}"));
+        }
+        self.push(Dependent {
+            desired: tree.unwrap_or_default(),
+            ..Dependent::new(kind, ObjectName::new("", id))
+        })
+    }
+
+    /// Plans again after this time even if nothing has changed; the shortest of several holds.
+    pub fn look_again(&mut self, after: Duration) {
+        self.look_again = Some(self.look_again.map_or(after, |sooner| sooner.min(after)));
+    }
+
     /// Leaves an object of the primary as it was observed: neither changed nor pruned.
     pub fn keep<K: Object>(&mut self, observed: &K) -> Handle<K> {
         let keep = Dependent {
@@ -80,7 +100,7 @@ impl Plan {
         self.problems.push(Problem(Condition::pending(reason, message)));
     }
 
-    fn push<K: Object>(&mut self, dependent: Dependent) -> Handle<K> {
+    fn push<K>(&mut self, dependent: Dependent) -> Handle<K> {
         let index = self.dependents.len();
         let entry = Rc::new(RefCell::new(Some(dependent)));
         self.dependents.push(Rc::clone(&entry));
@@ -91,55 +111,69 @@ impl Plan {
         }
     }
 
-    pub(crate) fn finish(self) -> (Vec<Dependent>, Vec<Problem>) {
-        (
-            self.dependents
-                .iter()
-                .filter_map(|entry| entry.borrow_mut().take())
-                .collect(),
-            self.problems,
-        )
+    pub(crate) fn finish(self) -> (Vec<Dependent>, Vec<Problem>, Option<Duration>) {
+        let dependents = self.dependents.iter().filter_map(|entry| {
+            let mut dependent = entry.borrow_mut().take()?;
+            dependent.mark(&self.owner);
+            Some(dependent)
+        });
+        (dependents.collect(), self.problems, self.look_again)
     }
 }
 
 /// A dependent that was added to a plan; say more about it, or [look at it](crate::World::observed).
-#[derive(Clone)]
 pub struct Handle<K> {
     index: usize,
     entry: Rc<RefCell<Option<Dependent>>>,
     object: PhantomData<K>,
 }
 
-impl<K: Object> Handle<K> {
+impl<K> Clone for Handle<K> {
+    fn clone(&self) -> Self {
+        Self {
+            index: self.index,
+            entry: Rc::clone(&self.entry),
+            object: PhantomData,
+        }
+    }
+}
+
+impl<K> Handle<K> {
     /// Made once, and from then on the user's: never changed, and reported rather than made again when it is
     /// deleted.
     // Neither this nor what follows is `#[must_use]`: a handle that nothing else needs is dropped.
     pub fn once(self) -> Self {
-        self.set(|dependent| dependent.once = true)
+        self.set(|dependent| dependent.config.updated = false)
     }
 
     /// Counts for the primary's readiness.
     pub fn ready(self) -> Self {
-        self.set(|dependent| dependent.counts = true)
+        self.set(|dependent| dependent.config.checked_for_readiness = true)
+    }
+
+    /// Outlives the primary, and is never pruned.
+    pub fn unowned(self) -> Self {
+        self.set(|dependent| dependent.config.owned = false)
+    }
+
+    /// Somebody else makes it; where it is there, the fields given here are kept as given.
+    pub fn existing(self) -> Self {
+        self.set(|dependent| (dependent.config.created, dependent.config.owned) = (false, false))
+    }
+
+    /// Says all of it at once.
+    pub fn config(self, config: Config) -> Self {
+        self.set(|dependent| dependent.config = config)
     }
 
     /// Held back, when it is made and whenever it changes, until another is ready; or several, or the one in an
     /// `Option` if there is one.
-    pub fn after<'a, O: Object>(self, others: impl IntoIterator<Item = &'a Handle<O>>) -> Self {
+    pub fn after<'a, O: 'a>(self, others: impl IntoIterator<Item = &'a Handle<O>>) -> Self {
         let others: Vec<usize> = others.into_iter().map(|other| other.index).collect();
         self.set(|dependent| dependent.after.extend(others))
     }
 
-    /// Decides its condition from what is observed, in place of the rule for its kind.
-    pub fn condition(self, condition: impl Fn(&K) -> Condition + Send + Sync + 'static) -> Self {
-        let judge = move |stored: &Stored| match stored.decode::<K>() {
-            Ok(object) => condition(&object),
-            Err(error) => Condition::failed("Undecodable", error.to_string()),
-        };
-        self.set(|dependent| dependent.condition = Some(Box::new(judge)))
-    }
-
-    /// Namespace and name.
+    /// Namespace and name; of an external thing, its id.
     #[must_use]
     pub fn name(&self) -> ObjectName {
         self.entry
@@ -157,6 +191,17 @@ impl<K: Object> Handle<K> {
     }
 }
 
+impl<K: Object> Handle<K> {
+    /// Decides its condition from what is observed, in place of the rule for its kind.
+    pub fn condition(self, condition: impl Fn(&K) -> Condition + Send + Sync + 'static) -> Self {
+        let judge = move |stored: &Stored| match stored.decode::<K>() {
+            Ok(object) => condition(&object),
+            Err(error) => Condition::failed("Undecodable", error.to_string()),
+        };
+        self.set(|dependent| dependent.condition = Some(Box::new(judge)))
+    }
+}
+
 impl<K> IntoIterator for &Handle<K> {
     type Item = Self;
     type IntoIter = std::iter::Once<Self>;
@@ -166,52 +211,6 @@ impl<K> IntoIterator for &Handle<K> {
     }
 }
 
-/// The primary, as its dependents need to know it.
-#[derive(Clone, Debug)]
-pub(crate) struct Owner {
-    pub(crate) operator: String,
-    pub(crate) name: ObjectName,
-    pub(crate) reference: OwnerReference,
-}
-
 /// Something to report that belongs to no dependent.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem(pub(crate) Condition);
-
-type Judge = Box<dyn Fn(&Stored) -> Condition + Send + Sync>;
-
-/// One dependent as planned, its type erased.
-pub(crate) struct Dependent {
-    pub(crate) kind: Kind,
-    pub(crate) name: ObjectName,
-    pub(crate) desired: Value,
-    pub(crate) once: bool,
-    pub(crate) keep: bool,
-    pub(crate) counts: bool,
-    pub(crate) after: Vec<usize>,
-    pub(crate) condition: Option<Judge>,
-}
-
-impl Dependent {
-    fn new(kind: Kind, name: ObjectName) -> Self {
-        let desired = Value::Null;
-        Self {
-            kind,
-            name,
-            desired,
-            once: false,
-            keep: false,
-            counts: false,
-            after: vec![],
-            condition: None,
-        }
-    }
-
-    /// How it is, from what is observed.
-    pub(crate) fn judge(&self, stored: &Stored) -> Condition {
-        match &self.condition {
-            Some(judge) => judge(stored),
-            None => crate::readiness::of(&self.kind, stored),
-        }
-    }
-}

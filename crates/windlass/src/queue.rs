@@ -1,6 +1,9 @@
-//! The queue of primaries to look at: each at most once, one worker per key, per-key backoff.
+//! The queue of primaries to look at: each at most once, one worker per key, per-key backoff, changes first.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod lanes;
+mod ledger;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,24 +11,45 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use windlass_machinery::Context;
 
+use self::lanes::Lanes;
+use self::ledger::Ledger;
+
 /// The pause after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// A queue of keys. A key that is added while a worker has it is given out again once that worker is done.
+///
+/// What a person has changed comes before what follows from it, and before looking again; tenants take turns, so
+/// that ten thousand keys of one do not hold up the one key of another.
 pub(crate) struct Queue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
     context: Context,
+    ledger: Ledger<K>,
+}
+
+/// A key that belongs to somebody.
+pub(crate) trait Tenant {
+    /// Whose it is: the namespace.
+    fn tenant(&self) -> &str;
+}
+
+/// How soon a key should be given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// It follows from our own work, or time has passed, or a list began.
+    Routine,
+    /// Somebody has changed something.
+    Change,
 }
 
 struct State<K> {
-    ready: VecDeque<K>,
-    queued: BTreeSet<K>,
+    lanes: Lanes<K>,
     running: BTreeSet<K>,
     /// Keys added while a worker had them.
-    again: BTreeSet<K>,
+    again: BTreeMap<K, Urgency>,
     /// Keys to be added later, by time; the number keeps apart those of one time.
     delayed: BTreeMap<(Instant, u64), K>,
     due: BTreeMap<K, (Instant, u64)>,
@@ -33,13 +57,12 @@ struct State<K> {
     counter: u64,
 }
 
-impl<K: Clone + Ord> Queue<K> {
+impl<K: Clone + Ord + Tenant> Queue<K> {
     pub(crate) fn new(context: Context) -> Self {
         let state = State {
-            ready: VecDeque::new(),
-            queued: BTreeSet::new(),
+            lanes: Lanes::default(),
             running: BTreeSet::new(),
-            again: BTreeSet::new(),
+            again: BTreeMap::new(),
             delayed: BTreeMap::new(),
             due: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -49,12 +72,18 @@ impl<K: Clone + Ord> Queue<K> {
             state: Mutex::new(state),
             changed: Notify::new(),
             context,
+            ledger: Ledger::default(),
         }
     }
 
     /// Adds a key, to be given out as soon as may be.
     pub(crate) fn add(&self, key: K) {
-        self.lock().add(key);
+        self.add_with(key, Urgency::Routine);
+    }
+
+    /// Adds a key with its urgency; of several the highest holds.
+    pub(crate) fn add_with(&self, key: K, urgency: Urgency) {
+        self.lock().add(key, urgency);
         self.changed.notify_one();
     }
 
@@ -105,7 +134,7 @@ impl<K: Clone + Ord> Queue<K> {
                 let mut state = self.lock();
                 state.release_due();
                 if let Some(key) = state.take() {
-                    if !state.ready.is_empty() {
+                    if !state.lanes.is_empty() {
                         self.changed.notify_one();
                     }
                     return key;
@@ -122,12 +151,17 @@ impl<K: Clone + Ord> Queue<K> {
         }
     }
 
+    /// How many keys wait for a worker.
+    pub(crate) fn depth(&self) -> usize {
+        self.lock().lanes.len()
+    }
+
     /// Says that a worker is done with a key.
     pub(crate) fn done(&self, key: &K) {
         let mut state = self.lock();
         state.running.remove(key);
-        if state.again.remove(key) {
-            state.add(key.clone());
+        if let Some(urgency) = state.again.remove(key) {
+            state.add(key.clone(), urgency);
             drop(state);
             self.changed.notify_one();
         }
@@ -138,18 +172,18 @@ impl<K: Clone + Ord> Queue<K> {
     }
 }
 
-impl<K: Clone + Ord> State<K> {
-    fn add(&mut self, key: K) {
+impl<K: Clone + Ord + Tenant> State<K> {
+    fn add(&mut self, key: K, urgency: Urgency) {
         if self.running.contains(&key) {
-            self.again.insert(key);
-        } else if self.queued.insert(key.clone()) {
-            self.ready.push_back(key);
+            let again = self.again.entry(key).or_insert(urgency);
+            *again = urgency.max(*again);
+        } else {
+            self.lanes.push(key, urgency);
         }
     }
 
     fn take(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
-        self.queued.remove(&key);
+        let key = self.lanes.pop()?;
         self.running.insert(key.clone());
         // The worker looks at everything anew and asks again if it has to.
         if let Some(slot) = self.due.remove(&key) {
@@ -163,79 +197,10 @@ impl<K: Clone + Ord> State<K> {
         while let Some(entry) = self.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
             let key = entry.remove();
             self.due.remove(&key);
-            self.add(key);
+            self.add(key, Urgency::Routine);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn queue() -> Queue<&'static str> {
-        Queue::new(Context::seeded(1))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_is_given_out_once_and_never_to_two_workers() {
-        let queue = queue();
-        queue.add("a");
-        queue.add("a");
-        queue.add("b");
-        assert_eq!(queue.next().await, "a");
-        queue.add("a");
-        assert_eq!(queue.next().await, "b");
-        assert!(
-            tokio::time::timeout(Duration::from_secs(9), queue.next())
-                .await
-                .is_err()
-        );
-        queue.done(&"a");
-        assert_eq!(queue.next().await, "a");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pauses_double_up_to_a_limit_and_success_resets_them() {
-        let queue = queue();
-        let mut longest = FIRST_PAUSE;
-        for _ in 0..40 {
-            let pause = queue.retry("a");
-            assert!(
-                pause <= longest && pause >= longest / 2,
-                "{pause:?} of {longest:?}"
-            );
-            longest = (longest * 2).min(LONGEST_PAUSE);
-            let before = Instant::now();
-            assert_eq!(queue.next().await, "a");
-            assert_eq!(before.elapsed().as_millis(), pause.as_millis());
-            queue.done(&"a");
-        }
-        queue.succeeded(&"a");
-        assert!(queue.retry("a") <= FIRST_PAUSE);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_change_does_not_wait_for_the_pause_and_replaces_it() {
-        let queue = queue();
-        queue.add_after("a", Duration::from_secs(100));
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        queue.done(&"a");
-        assert!(
-            tokio::time::timeout(Duration::from_secs(200), queue.next())
-                .await
-                .is_err()
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_earliest_of_several_times_holds() {
-        let queue = queue();
-        queue.add_after("a", Duration::from_secs(100));
-        queue.add_after("a", Duration::from_secs(10));
-        queue.add_after("a", Duration::from_secs(50));
-        let before = Instant::now();
-        queue.next().await;
-        assert_eq!(before.elapsed().as_secs(), 10);
-    }
-}
+mod tests;

@@ -1,21 +1,30 @@
 //! One pass over one primary: decode, default, validate, plan, apply what differs, prune, report.
 
 mod dependents;
+mod external;
+mod hold;
 mod memory;
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use windlass_machinery::Context;
 
 use self::memory::{Memories, Memory};
+use crate::annotation::Wishes;
 use crate::apply::Requests;
 use crate::cache::{Cache, Lookup, PrimaryKey, Read, Reads, Stored};
 use crate::controller::{Controller, PANICKED, Planned, Subject};
+use crate::explain::{self, Cause, Journal, Trace};
+use crate::external::Externals;
+use crate::metrics::{self, Metrics};
 use crate::queue::Queue;
+use crate::replica::Replica;
 use crate::status::Outcome;
 use crate::world::{HaltKind, Source};
 use crate::{Condition, Kind, ObjectName};
@@ -32,6 +41,10 @@ pub(crate) struct Reconciler {
     pub(crate) controllers: Vec<Arc<dyn Controller>>,
     pub(crate) requests: BTreeMap<String, Requests>,
     pub(crate) memories: Memories,
+    pub(crate) externals: Externals,
+    pub(crate) replica: Replica,
+    pub(crate) journal: Journal,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// What a pass has found out.
@@ -44,13 +57,19 @@ struct Findings {
     retry: bool,
     /// Something is not loaded: nothing can be said of the whole yet.
     loading: bool,
+    /// When to look again even if nothing has changed.
+    look_again: Option<Duration>,
 }
 
 impl Reconciler {
-    /// Takes keys from the queue and works on them, for as long as it is polled.
-    pub(crate) async fn work(self: Arc<Self>) {
+    /// Takes keys from the queue and works on them, until it is told to stop.
+    pub(crate) async fn work(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
         loop {
-            let key = self.queue.next().await;
+            let key = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stop| *stop) => return,
+                key = self.queue.next() => key,
+            };
             let working = Working {
                 queue: &self.queue,
                 key,
@@ -66,37 +85,86 @@ impl Reconciler {
         let Some(requests) = self.requests.get(controller.operator()) else {
             return;
         };
+        let (waited, causes) = self.queue.taken(key);
         let Some(stored) = self.cache.primary(controller.kind(), &key.name) else {
             self.cache.forget(key);
             self.memories.forget(key);
             self.queue.succeeded(key);
             return;
         };
-        if stored.deleting {
-            // What it owns goes by garbage collection.
+        let permit = self.replica.permit(&shard_key(controller.kind(), &key.name));
+        if !permit.is_valid() {
+            // All primaries are queued again when this replica may write more than now.
             return;
         }
+        let wishes = Wishes::of(&stored.value());
+        let began = Instant::now();
+        let trace = Arc::new(Trace::new(explain::Pass {
+            at: self.context.now().to_string(),
+            waited_ms: millis(waited),
+            causes: causes.texts(),
+            ..explain::Pass::default()
+        }));
         let mut pass = Pass {
             reconciler: self,
             controller: controller.as_ref(),
-            requests,
+            requests: &requests.under(permit.clone(), Some(Arc::clone(&trace))),
             key,
             stored,
             memory: self.memories.of(key),
+            wishes,
+            trace: &trace,
         };
-        let next = pass.run().await;
-        match next {
-            Next::Settled => self.queue.succeeded(key),
-            Next::After(pause) => {
+        let run = async {
+            match pass.stored.deleting {
+                false => pass.run().await,
+                // What it owns goes by garbage collection, or is cleaned up first.
+                true => pass.cleanup().await,
+            }
+        };
+        let next = permit.while_valid(run).await;
+        let (result, text) = match next {
+            Ok(Next::Settled) => {
                 self.queue.succeeded(key);
+                ("settled", "settled".to_owned())
+            }
+            Ok(Next::After(pause)) => {
+                self.queue.succeeded(key);
+                self.queue.note_after(key, Cause::Again, pause);
                 self.queue.add_after(key.clone(), pause);
+                ("again", format!("looks again in {pause:?}"))
             }
-            Next::Retry => {
+            Ok(Next::Retry) => {
                 let pause = self.queue.retry(key.clone());
+                self.queue.note_after(key, Cause::Retry, pause);
                 tracing::debug!(primary = %key.name, ?pause, "will try again");
+                ("retry", format!("failed; tries again in {pause:?}"))
             }
-        }
+            Err(deposed) => ("deposed", deposed.to_string()),
+        };
+        let took = began.elapsed();
+        trace.note(|pass| {
+            pass.took_ms = millis(took);
+            pass.result = text;
+        });
+        self.journal.add(key, &trace);
+        self.metrics.passed(&metrics::Outcome {
+            operator: controller.operator(),
+            kind: controller.kind(),
+            result,
+            waited,
+            took,
+        });
     }
+}
+
+/// By what primaries are shared out among replicas; every replica must come to the same.
+fn shard_key(kind: &Kind, name: &ObjectName) -> String {
+    format!("{}.{}/{name}", kind.plural(), kind.group())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A key that a worker has, given back also if the worker is stopped or panics.
@@ -125,10 +193,19 @@ struct Pass<'a> {
     key: &'a PrimaryKey,
     stored: Arc<Stored>,
     memory: Arc<Memory>,
+    /// What the primary's annotations ask for.
+    wishes: Wishes,
+    trace: &'a Trace,
 }
 
 impl Pass<'_> {
     async fn run(&mut self) -> Next {
+        if self.wishes.paused {
+            return self.report_paused().await;
+        }
+        if self.memory.is_new_force(self.wishes.force.as_ref()) {
+            self.cache().look_at_facts_of(self.key);
+        }
         let subject = match self.controller.open(&self.stored) {
             Ok(subject) => subject,
             Err(poison) => return self.quarantine(poison.condition()).await,
@@ -148,6 +225,13 @@ impl Pass<'_> {
         }
         let mut findings = self.plan_and_apply(subject.as_ref()).await;
         self.cache().record(self.key, &self.stored.uid, &findings.reads);
+        self.trace.note(|pass| {
+            pass.reads = findings.reads.iter().map(ToString::to_string).collect();
+            let problems = findings.problems.iter();
+            pass.problems = problems
+                .map(|problem| format!("{}: {}", problem.reason, problem.message))
+                .collect();
+        });
         if findings.loading {
             // Queued again when it is loaded.
             return if findings.retry {
@@ -157,7 +241,7 @@ impl Pass<'_> {
             };
         }
         let written = self.report(Some(subject.as_ref()), &mut findings).await;
-        match (findings.retry, written, subject.look_again()) {
+        match (findings.retry, written, findings.look_again) {
             (true, ..) | (_, Err(()), _) => Next::Retry,
             (false, Ok(Some(pause)), look) => Next::After(look.map_or(pause, |look| look.min(pause))),
             (false, Ok(None), Some(look)) => Next::After(look),
@@ -191,16 +275,20 @@ impl Pass<'_> {
             findings.reads.extend(planned.reads.iter().cloned());
             findings.problems.extend(planned.problems.iter().cloned());
             findings.retry |= planned.panicked;
+            findings.look_again = planned.look_again;
+            self.cache().unwatch(self.key, unwatched(&planned));
             if let Some(halt) = &planned.halt {
                 self.note_halt(&planned, halt.condition(), &mut findings);
             }
             if !wrote {
                 if planned.halt.is_none() {
                     self.prune(subject, &planned, &mut findings).await;
+                    self.let_go(subject, &planned, &mut findings).await;
                 }
                 break;
             }
             if round == ROUNDS {
+                self.reconciler.queue.note(self.key, Cause::Again);
                 self.reconciler.queue.add(self.key.clone());
             }
         }
@@ -252,6 +340,14 @@ impl Pass<'_> {
             uid: self.stored.uid.clone(),
         }
     }
+}
+
+fn unwatched(planned: &Planned) -> BTreeSet<(Kind, ObjectName)> {
+    let dependents = planned.dependents.iter();
+    let unwatched = dependents.filter(|dependent| !dependent.config.watched);
+    unwatched
+        .map(|dependent| (dependent.kind.clone(), dependent.name.clone()))
+        .collect()
 }
 
 /// The world as the runtime's cache has it.

@@ -2,21 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::net::TcpListener;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use windlass_machinery::Context;
 
 use crate::apply::Requests;
-use crate::cache::{Cache, Command, fetch, watch};
+use crate::cache::{Cache, Command, fetch, watch as fill};
+use crate::explain::Journal;
+use crate::external::{self, Externals};
+use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::reconcile::Reconciler;
-use crate::{Kind, Operator, crd};
+use crate::replica::{Arrangement, Replica};
+use crate::{Kind, LeaseName, LeaseTimes, Operator, Port, crd, server};
 
 /// How many primaries are worked on at once, unless told otherwise.
 const WORKERS: usize = 8;
+/// How long what is under way may take when the runtime stops.
+const DRAIN: Duration = Duration::from_secs(10);
+/// By what the replicas decide which of them installs definitions.
+const DEFINITIONS: &str = "definitions";
 
 /// Hosts operators in this process.
 ///
@@ -37,6 +48,11 @@ pub struct Runtime {
     operators: Vec<Operator>,
     workers: usize,
     install: bool,
+    arrangement: Arrangement,
+    times: LeaseTimes,
+    identity: String,
+    listener: Option<TcpListener>,
+    port: Port,
 }
 
 /// Why a runtime could not start.
@@ -50,6 +66,12 @@ pub enum Error {
         /// What the server said.
         message: String,
     },
+    /// With these times two replicas could write at once.
+    #[error("failed to arrange replicas: {0:?} does not have retry < renew_deadline < duration, in whole seconds")]
+    Times(LeaseTimes),
+    /// The port could not be served.
+    #[error("failed to serve the operator's port")]
+    Listen(#[source] std::io::Error),
 }
 
 impl Runtime {
@@ -62,6 +84,11 @@ impl Runtime {
             operators: Vec::new(),
             workers: WORKERS,
             install: false,
+            arrangement: Arrangement::Alone,
+            times: LeaseTimes::default(),
+            identity: "windlass".into(),
+            listener: None,
+            port: Port::default(),
         }
     }
 
@@ -90,19 +117,104 @@ impl Runtime {
         }
     }
 
-    /// Runs until `shutdown` completes.
+    /// Works only while it holds this Lease, so that of several replicas one works and the others stand by with warm
+    /// caches. A replica that loses it stops writing before another starts.
+    #[must_use]
+    pub fn leader(self, lease: LeaseName) -> Self {
+        Self {
+            arrangement: Arrangement::Leader(lease),
+            ..self
+        }
+    }
+
+    /// Shares the primaries with the other replicas of this group; in place of [`Runtime::leader`]. Each replica has a
+    /// Lease, whose name begins with that of the group. No primary is ever written by two at once.
+    #[must_use]
+    pub fn shards(self, group: LeaseName) -> Self {
+        Self {
+            arrangement: Arrangement::Shards(group),
+            ..self
+        }
+    }
+
+    /// Other times for its Lease than the usual ones.
+    #[must_use]
+    pub fn lease_times(self, times: LeaseTimes) -> Self {
+        Self { times, ..self }
+    }
+
+    /// What this replica is called in its Lease, such as the pod's name. Some letters that tell it from an earlier
+    /// process of this name are added.
+    #[must_use]
+    pub fn identity(self, identity: impl Into<String>) -> Self {
+        Self {
+            identity: identity.into(),
+            ..self
+        }
+    }
+
+    /// Serves metrics, health, readiness and the explain records here.
+    #[must_use]
+    pub fn listen(self, listener: TcpListener) -> Self {
+        Self {
+            listener: Some(listener),
+            ..self
+        }
+    }
+
+    /// What is served there, without a socket.
+    #[must_use]
+    pub fn port(&self) -> Port {
+        self.port.clone()
+    }
+
+    /// Runs until `shutdown` completes; then finishes what it is at, for a moment at most, and releases its Lease.
     ///
     /// # Errors
-    /// If definitions are to be installed and cannot be. Once it runs, nothing stops it but `shutdown`.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+    /// If it cannot start, or definitions are to be installed and cannot be. Once it runs, nothing stops it but
+    /// `shutdown`.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let replica = self.replica()?;
+        // Dropping a set stops all that is in it.
+        let mut keepers = JoinSet::new();
+        if let Some(listener) = self.listener.take() {
+            let listener = server::adopt(listener).map_err(Error::Listen)?;
+            keepers.spawn(self.port.clone().serve(listener));
+        }
+        let keeping = replica.clone();
+        keepers.spawn(async move { keeping.keep().await });
+        let outcome = self.work(&replica, shutdown).await;
+        keepers.shutdown().await;
+        replica.release().await;
+        outcome
+    }
+
+    fn replica(&self) -> Result<Replica, Error> {
+        if matches!(self.arrangement, Arrangement::Alone) {
+            return Ok(Replica::Only);
+        }
+        if !self.times.is_safe() {
+            return Err(Error::Times(self.times));
+        }
+        let identity = format!("{}-{}", self.identity, self.context.name_suffix());
+        let (client, context) = (self.client.clone(), self.context.clone());
+        Ok(Replica::new(&self.arrangement, client, context, self.times, identity))
+    }
+
+    async fn work(&self, replica: &Replica, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(shutdown);
+        let metrics = Arc::new(Metrics::default());
+        let mut installing = pin!(self.install_definitions(replica));
+        let mut installed = !self.install;
         if self.install {
-            for operator in &self.operators {
-                let requests = Requests::new(self.client.clone(), operator.name().into());
-                tokio::select! {
-                    () = &mut shutdown => return Ok(()),
-                    installed = crd::install(&self.client, &requests, operator) => installed?,
+            tokio::select! {
+                () = &mut shutdown => return Ok(()),
+                done = &mut installing => {
+                    done?;
+                    installed = true;
                 }
+                // Another replica has installed them, and this one can warm up.
+                () = crd::established(&self.client, &self.operators), if !matches!(replica, Replica::Only) => {}
             }
         }
         let (commands, mut inbox) = mpsc::unbounded_channel();
@@ -116,6 +228,12 @@ impl Runtime {
             .iter()
             .map(|operator| operator.name().into())
             .collect();
+        let externals: Externals = self
+            .operators
+            .iter()
+            .flat_map(|operator| operator.externals())
+            .map(|external| (external.kind(), Arc::clone(external)))
+            .collect();
         let queue = Arc::new(Queue::new(self.context.clone()));
         let primaries = controllers
             .iter()
@@ -128,7 +246,10 @@ impl Runtime {
         }
         let requests = names
             .into_iter()
-            .map(|name| (name.clone(), Requests::new(self.client.clone(), name)))
+            .map(|name| {
+                let requests = Requests::new(self.client.clone(), name.clone());
+                (name, requests.counted(Arc::clone(&metrics)))
+            })
             .collect();
         let reconciler = Arc::new(Reconciler {
             cache: Arc::clone(&cache),
@@ -137,32 +258,74 @@ impl Runtime {
             controllers,
             requests,
             memories: Default::default(),
+            externals: externals.clone(),
+            replica: replica.clone(),
+            journal: Journal::default(),
+            metrics: Arc::clone(&metrics),
         });
+        self.port.open(Arc::clone(&reconciler));
 
-        // Dropping the set stops all of them.
+        // Dropping a set stops all that is in it.
         let mut tasks = JoinSet::new();
-        for _ in 0..self.workers {
-            tasks.spawn(Arc::clone(&reconciler).work());
+        let mut workers = JoinSet::new();
+        let stopping = watch::Sender::new(false);
+        let employ = |workers: &mut JoinSet<()>, count: usize| {
+            for _ in 0..count {
+                workers.spawn(Arc::clone(&reconciler).work(stopping.subscribe()));
+            }
+        };
+        if installed {
+            employ(&mut workers, self.workers);
         }
+        let mut grants = replica.grants();
         let mut watches: BTreeMap<Kind, AbortHandle> = BTreeMap::new();
         loop {
             let command = tokio::select! {
-                () = &mut shutdown => return Ok(()),
+                () = &mut shutdown => break,
                 Some(command) = inbox.recv() => command,
+                done = &mut installing, if !installed => {
+                    done?;
+                    installed = true;
+                    employ(&mut workers, self.workers);
+                    continue;
+                }
+                () = granted(&mut grants) => {
+                    cache.queue_primaries();
+                    continue;
+                }
+                Some(ended) = workers.join_next() => {
+                    if let Err(error) = ended
+                        && error.is_panic()
+                    {
+                        tracing::error!(%error, "a worker panicked; its object waits for a restart");
+                        employ(&mut workers, 1);
+                    }
+                    continue;
+                }
                 Some(ended) = tasks.join_next() => {
                     if let Err(error) = ended
                         && error.is_panic()
                     {
-                        tracing::error!(%error, "a task of the runtime panicked; its object waits for a restart");
-                        tasks.spawn(Arc::clone(&reconciler).work());
+                        tracing::error!(%error, "a task of the runtime panicked");
                     }
                     continue;
                 }
             };
             let (cache, client, context) = (Arc::clone(&cache), self.client.clone(), self.context.clone());
             match command {
+                Command::Watch(kind) if kind.is_external() => {
+                    if let Some(external) = externals.get(&kind) {
+                        tasks.spawn(external::attend(cache, Arc::clone(external)));
+                    }
+                }
+                Command::Fetch(kind, name) if kind.is_external() => {
+                    if let Some(external) = externals.get(&kind) {
+                        tasks.spawn(external::observe(cache, context, Arc::clone(external), name));
+                    }
+                }
                 Command::Watch(kind) => {
-                    let task = tasks.spawn(watch(cache, client, context, kind.clone()));
+                    let metrics = Arc::clone(&metrics);
+                    let task = tasks.spawn(fill(cache, client, context, metrics, kind.clone()));
                     if let Some(former) = watches.insert(kind, task) {
                         former.abort();
                     }
@@ -172,5 +335,39 @@ impl Runtime {
                 }
             }
         }
+        stopping.send_replace(true);
+        let drained = async { while workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(DRAIN, drained).await.is_err() {
+            tracing::warn!("stopped in the midst of work");
+        }
+        Ok(())
     }
+
+    /// Installs the definitions, once this replica may.
+    async fn install_definitions(&self, replica: &Replica) -> Result<(), Error> {
+        let permit = replica.permit(DEFINITIONS);
+        for operator in &self.operators {
+            let requests = Requests::new(self.client.clone(), operator.name().into());
+            let requests = requests.under(permit.clone(), None);
+            loop {
+                replica.granted(DEFINITIONS).await;
+                match crd::install(&self.client, &requests, operator).await {
+                    Err(_) if !permit.is_valid() => {}
+                    Err(error) => return Err(error),
+                    Ok(()) => break,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Resolves when this replica may write more than before; never, if it is the only one.
+async fn granted(grants: &mut Option<watch::Receiver<u64>>) {
+    if let Some(grants) = grants
+        && grants.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }

@@ -60,6 +60,8 @@ pub(crate) const HELD: &str = "Held";
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) kind: Kind,
+    /// What its kind is called in the status.
+    pub(crate) type_name: String,
     pub(crate) name: ObjectName,
     pub(crate) condition: Condition,
     /// Whether it counts for the readiness of the primary.
@@ -71,9 +73,13 @@ impl Status {
     /// The entry of a dependent.
     #[must_use]
     pub fn dependent(&self, kind: &Kind, name: &str) -> Option<&DependentStatus> {
+        self.entry(kind.name(), name)
+    }
+
+    pub(crate) fn entry(&self, type_name: &str, name: &str) -> Option<&DependentStatus> {
         self.dependents
             .iter()
-            .find(|entry| entry.dependent_type == kind.name() && entry.dependent_name == name)
+            .find(|entry| entry.dependent_type == type_name && entry.dependent_name == name)
     }
 
     /// One line about a dependent: `Ready`, or its state and why.
@@ -218,11 +224,11 @@ impl Status {
 
 impl Outcome {
     fn entry(&self, previous: &Status, now: &Time) -> DependentStatus {
-        let before = previous.dependent(&self.kind, &self.name.name);
+        let before = previous.entry(&self.type_name, &self.name.name);
         let unchanged = before.filter(|before| before.state == self.condition.state);
         DependentStatus {
             state: self.condition.state,
-            dependent_type: self.kind.name().into(),
+            dependent_type: self.type_name.clone(),
             dependent_name: self.name.name.clone(),
             last_transition_time: unchanged
                 .map_or(Some(now.clone()), |before| before.last_transition_time.clone()),
@@ -241,7 +247,7 @@ struct Trouble {
 impl Trouble {
     fn of(outcome: &Outcome) -> Self {
         Self {
-            what: format!("{} {}", outcome.kind, outcome.name.name),
+            what: format!("{} {}", outcome.type_name, outcome.name.name),
             condition: outcome.condition.clone(),
         }
     }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::{Expression, Selector};
 
 use crate::cache::{Lookup, Read, Reads, Stored};
-use crate::{Condition, Handle, Kind, Object, ObjectName};
+use crate::{Condition, External, Handle, Kind, Object, ObjectName, external};
 
 /// What a plan may look at. Every read is recorded; a change of what was read plans again.
 pub struct World {
@@ -70,6 +70,20 @@ impl World {
         }
     }
 
+    /// Something outside Kubernetes as it is now, if it is there.
+    ///
+    /// # Errors
+    /// Halts until it could be observed.
+    pub fn external<X: External>(&self, id: &str) -> Result<Option<X::Observed>, Halt> {
+        let kind = Kind::external(X::TYPE);
+        let Some(stored) = self.read(&kind, ObjectName::new("", id))? else {
+            return Ok(None);
+        };
+        serde_json::from_value(external::observed(&stored)).map_err(|error| {
+            Halt::failed("Undecodable", format!("failed to decode {kind} {id}: {error}"))
+        })
+    }
+
     /// All objects that match, ordered by namespace and name.
     ///
     /// # Errors
@@ -126,9 +140,15 @@ impl World {
 
     fn read(&self, kind: &Kind, name: ObjectName) -> Result<Option<Arc<Stored>>, Halt> {
         let lookup = self.source.named(kind, &name);
-        self.reads.borrow_mut().insert(Read::named(kind.clone(), name));
+        self.reads
+            .borrow_mut()
+            .insert(Read::named(kind.clone(), name.clone()));
         match lookup {
             Lookup::Loading => Err(Halt::loading(kind)),
+            Lookup::Failed(error) => {
+                let message = format!("failed to observe {kind} {name}: {error}");
+                Err(Halt::waiting("CannotObserve", message))
+            }
             Lookup::Absent => Ok(None),
             Lookup::Present(stored) => Ok(Some(stored)),
         }

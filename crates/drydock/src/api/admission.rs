@@ -5,6 +5,7 @@
 
 mod lifecycle;
 mod pod;
+mod pod_security;
 
 use std::sync::Arc;
 
@@ -60,10 +61,14 @@ impl Admission<'_> {
 /// When one refuses.
 pub async fn mutate(admission: &mut Admission<'_>, object: &mut Value) -> Outcome<()> {
     lifecycle::check(admission, object)?;
-    if admission.operation == Operation::Create && admission.is_for("", "pods") && admission.subresource.is_none() {
-        pod::service_account(admission, object)?;
-        pod::priority(object);
-        pod::tolerations(object);
+    if admission.is_for("", "pods") && admission.subresource.is_none() {
+        if admission.operation == Operation::Create {
+            pod::service_account(admission, object)?;
+            pod::priority(object);
+        }
+        if admission.operation != Operation::Delete {
+            pod::tolerations(object);
+        }
     }
     Ok(())
 }
@@ -76,5 +81,5 @@ pub async fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome<
     if admission.operation == Operation::Delete {
         lifecycle::check(admission, object)?;
     }
-    Ok(())
+    pod_security::check(admission, object)
 }

@@ -18,6 +18,7 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap, Method};
+use serde_json::Value;
 use windlass_machinery::go::quote;
 use windlass_machinery::names;
 
@@ -25,6 +26,7 @@ use super::registry::Resource;
 use super::request::{self, Query, ResourcePath};
 use super::server::Server;
 use super::status::{Failure, Outcome};
+use super::write::{metadata_of, name_of};
 use crate::store::{Key, Store};
 use rbac::{Decision, Policy};
 use token::{KeyError, Signer};
@@ -59,8 +61,16 @@ impl User {
     /// An authenticated user.
     #[must_use]
     pub fn new(name: &str, groups: &[&str]) -> Self {
-        let groups = groups.iter().chain(&[AUTHENTICATED]).map(|group| (*group).to_owned()).collect();
-        Self { name: name.to_owned(), groups, ..Self::default() }
+        let groups = groups
+            .iter()
+            .chain(&[AUTHENTICATED])
+            .map(|group| (*group).to_owned())
+            .collect();
+        Self {
+            name: name.to_owned(),
+            groups,
+            ..Self::default()
+        }
     }
 
     /// A member of `system:masters`.
@@ -79,7 +89,11 @@ impl User {
     /// Somebody who did not say who they are.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
+        Self {
+            name: ANONYMOUS.to_owned(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
+            ..Self::default()
+        }
     }
 
     /// Whether the user may do everything.
@@ -99,7 +113,8 @@ pub fn account_name(namespace: &str, name: &str) -> String {
 #[must_use]
 pub fn account_of(user_name: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user_name.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
-    let valid = names::label_name(namespace, false).is_empty() && names::subdomain_name(name, false).is_empty();
+    let valid =
+        names::label_name(namespace, false).is_empty() && names::subdomain_name(name, false).is_empty();
     valid.then_some((namespace, name))
 }
 
@@ -154,7 +169,13 @@ impl<'a> Attributes<'a> {
         let (group, resource) = (path.group.as_str(), path.resource.as_str());
         Self {
             verb,
-            target: Target::Resource(ResourceTarget { group, resource, subresource, namespace, name }),
+            target: Target::Resource(ResourceTarget {
+                group,
+                resource,
+                subresource,
+                namespace,
+                name,
+            }),
         }
     }
 
@@ -185,7 +206,10 @@ impl<'a> Attributes<'a> {
             }
         };
         // Never anything that a browser takes for a page.
-        let mut message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let mut message = message
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
         if !reason.is_empty() {
             message = format!("{message}: {reason}");
         }
@@ -224,7 +248,11 @@ impl Auth {
     /// # Errors
     /// When there is no key to be had.
     pub fn new() -> Result<Self, KeyError> {
-        Ok(Self { policy: RwLock::default(), signer: Signer::new()?, modes: Mutex::default() })
+        Ok(Self {
+            policy: RwLock::default(),
+            signer: Signer::new()?,
+            modes: Mutex::default(),
+        })
     }
 
     /// Whether a user may do that, and why.
@@ -248,10 +276,14 @@ impl Auth {
     }
 
     /// Takes note of a change to an object that may be a role or a binding.
-    pub(super) fn changed(&self, store: &Store, resource: &Resource, key: &Key) {
-        if resource.group == rbac::GROUP {
-            self.policy.write().unwrap_or_else(PoisonError::into_inner).refresh(store, resource, key);
+    pub(super) fn changed(&self, store: &Store, resource: &Resource, object: &Value) {
+        if resource.group != rbac::GROUP {
+            return;
         }
+        let namespace = metadata_of(object).get("namespace").and_then(Value::as_str);
+        let key = Key::new(namespace.unwrap_or_default(), name_of(object));
+        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        policy.refresh(store, resource, &key);
     }
 
     /// The roles and bindings at this moment.
@@ -280,7 +312,10 @@ pub fn requester(
         }
         request::Target::Path(path) => {
             let verb = method.as_str().to_lowercase();
-            let wanted = Attributes { verb: &verb, target: Target::Path(path) };
+            let wanted = Attributes {
+                verb: &verb,
+                target: Target::Path(path),
+            };
             impersonation::apply(&server.auth, user, headers, &wanted)
         }
     }
@@ -294,7 +329,9 @@ fn authenticate(server: &Server, extensions: &Extensions, headers: &HeaderMap) -
     if let Some(user) = extensions.get::<User>() {
         return Ok(user.clone());
     }
-    let Some(token) = bearer(headers) else { return Ok(User::anonymous()) };
+    let Some(token) = bearer(headers) else {
+        return Ok(User::anonymous());
+    };
     token::authenticate(server, token, &[token::AUDIENCE])
         .map(|(user, _)| user)
         .map_err(|_| Failure::unauthorized())

@@ -108,6 +108,7 @@ fn own(name: &str, map: &mut Fields, update: bool) {
                 absent(map, "allocatable", || capacity);
             }
         }
+        "core.v1.LimitRangeItem" => limit_range_item(map),
         "core.v1.ReplicationControllerSpec" => absent(map, "replicas", || 1.into()),
         "apps.v1.DeploymentSpec" => deployment_spec(map),
         "apps.v1.ReplicaSetSpec" => absent(map, "replicas", || 1.into()),
@@ -244,8 +245,11 @@ fn service(map: &mut Fields) {
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "ClientIP") {
         absent(spec, "sessionAffinityConfig", || json!({"clientIP": {"timeoutSeconds": 10800}}));
+    } else if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "None") {
+        spec.remove("sessionAffinityConfig");
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    let exposed = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") || (kind == "ClusterIP" && exposed) {
         text(spec, "externalTrafficPolicy", "Cluster");
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP") {
@@ -289,6 +293,22 @@ fn phase(map: &mut Fields) {
     let status = map.entry("status").or_insert_with(|| json!({}));
     if let Some(status) = status.as_object_mut() {
         text(status, "phase", "Pending");
+    }
+}
+
+/// What containers get unless they ask: the most there is, and for requests what they get or the least.
+fn limit_range_item(map: &mut Fields) {
+    if map.get("type").is_none_or(|kind| kind != "Container") {
+        return;
+    }
+    for (field, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
+        let Some(Value::Object(values)) = map.get(from).cloned() else { continue };
+        let target = map.entry(field).or_insert_with(|| json!({}));
+        if let Some(target) = target.as_object_mut() {
+            for (name, value) in values {
+                target.entry(name).or_insert(value);
+            }
+        }
     }
 }
 

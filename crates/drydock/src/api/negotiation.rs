@@ -69,14 +69,26 @@ pub fn accepted(headers: &HeaderMap) -> Outcome<Form> {
     Err(Failure::not_acceptable(offered))
 }
 
-/// Whether the body is YAML; JSON otherwise.
+/// In which form a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyForm {
+    /// JSON, also where the client does not say.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Protocol Buffers.
+    Protobuf,
+}
+
+/// In which form the body is.
 ///
 /// # Errors
-/// When it is something else.
-pub fn body_is_yaml(headers: &HeaderMap) -> Outcome<bool> {
+/// When it is none that the server reads.
+pub fn body_form(headers: &HeaderMap) -> Outcome<BodyForm> {
     match content_type(headers) {
-        "" | "application/json" => Ok(false),
-        "application/yaml" => Ok(true),
+        "" | "application/json" => Ok(BodyForm::Json),
+        "application/yaml" => Ok(BodyForm::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(BodyForm::Protobuf),
         _ => Err(Failure::unsupported_media(&[
             "application/json",
             "application/yaml",

@@ -23,11 +23,13 @@ use super::read::{self, Selection};
 use super::registry::{BuiltIn, LoadError, Registry, Resource};
 use super::request::{self, Query, ResourcePath, Target};
 use super::status::{Failure, Outcome};
+use super::write::body::as_json;
 use super::write::delete::Deleted;
 use super::write::patch::{Patch, PatchKind};
-use super::write::{Replace, Write, metadata_of, name_of};
-use super::{definitions, discovery, openapi, subresources};
+use super::write::{Replace, Write};
+use super::{definitions, discovery, log, openapi, subresources};
 use crate::faults::{self, Asked, Effect, Faults, Verdict};
+use crate::logs::Logs;
 use crate::record::{Entry, Record};
 use crate::store::{Key, Revision, Store, TableId};
 
@@ -48,6 +50,8 @@ pub struct Server {
     pub built_in: Arc<BuiltIn>,
     /// Who asked for what.
     pub record: Record,
+    /// What containers wrote.
+    pub logs: Logs,
     /// What goes wrong, where a test wants it to.
     pub faults: Faults,
     /// Who may do what.
@@ -148,6 +152,7 @@ impl Server {
             context,
             built_in,
             record: Record::default(),
+            logs: Logs::default(),
             faults: Faults::default(),
             auth: Arc::new(Auth::new()?),
             registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
@@ -180,8 +185,7 @@ impl Server {
         new: Option<&'a Value>,
     ) -> BoxFuture<'a, ()> {
         if let Some(object) = new.or(old) {
-            let namespace = metadata_of(object).get("namespace").and_then(Value::as_str).unwrap_or_default();
-            self.auth.changed(&self.store, resource, &Key::new(namespace, name_of(object)));
+            self.auth.changed(&self.store, resource, object);
         }
         async move {
             if definitions::is_definition(resource) {
@@ -472,15 +476,24 @@ impl Server {
                 let shown = read::shown(self, &kind, &body, form, &call.query)?;
                 Ok(Answer::bytes(StatusCode::CREATED, form, shown))
             }
+            ("log", "get") => {
+                let kind = "text/plain";
+                let key = write.key(name);
+                let (code, body) = match log::answer(self, resource, &key, &call.query)? {
+                    Some(lines) => (StatusCode::OK, AnswerBody::Events(lines)),
+                    None => (StatusCode::NO_CONTENT, AnswerBody::Whole(Bytes::new())),
+                };
+                Ok(Answer { code, kind, body, warnings: Vec::new() })
+            }
             ("binding", "create") => {
                 write.options = options("CreateOptions")?;
-                let (code, answer) = subresources::bind(write, name, &self.any_body(call)?).await?;
+                let (code, answer) = subresources::bind(write, name, &self.any_body(call, resource, sub)?).await?;
                 Ok(Answer::json(code, &answer))
             }
             ("eviction", "create") => {
                 write.options = options("CreateOptions")?;
                 let (code, answer) =
-                    subresources::evict(write, name, &self.any_body(call)?, &call.query).await?;
+                    subresources::evict(write, name, &self.any_body(call, resource, sub)?, &call.query).await?;
                 Ok(Answer::json(code, &answer))
             }
             _ => {
@@ -494,11 +507,15 @@ impl Server {
         }
     }
 
-    fn any_body(&self, call: &Call) -> Outcome<Value> {
+    fn any_body(&self, call: &Call, resource: &Resource, sub: &str) -> Outcome<Value> {
         if call.body.is_empty() {
             return Ok(json!({}));
         }
-        decode::text(&call.body, None)
+        let json = match resource.part(sub) {
+            Some(part) => as_json(&call.headers, &call.body, part.ty(), &part.kind)?,
+            None => call.body.clone(),
+        };
+        decode::text(&json, None)
             .map(|(value, _)| value)
             .map_err(|error| Failure::bad_request(error.to_string()))
     }
@@ -512,12 +529,7 @@ impl Server {
             return DeleteOptions::parse(None, &call.query);
         }
         let ty = self.built_in.schemas.at(self.built_in.delete_options);
-        let json = if negotiation::body_is_yaml(&call.headers)? {
-            let value = super::write::body::yaml(&call.body).map_err(Failure::bad_request)?;
-            Bytes::from(value.to_string())
-        } else {
-            call.body.clone()
-        };
+        let json = as_json(&call.headers, &call.body, ty, "DeleteOptions")?;
         let (body, _) =
             decode::text(&json, Some(ty)).map_err(|error| Failure::bad_request(error.to_string()))?;
         DeleteOptions::parse(Some(&body), &call.query)

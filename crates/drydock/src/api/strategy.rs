@@ -37,6 +37,8 @@ pub struct Strategy {
     pub generation: bool,
     /// What becomes of dependents unless the client says so.
     pub propagation: Propagation,
+    /// Whether a new object may come with a status.
+    pub status_on_create: bool,
     /// Whether the answer to a deletion is the object.
     pub returns_deleted: bool,
     /// Whether a deletion marks the object before it removes it.
@@ -63,6 +65,7 @@ const DEFAULT: Strategy = Strategy {
     create_on_update: false,
     generation: false,
     propagation: Propagation::Background,
+    status_on_create: false,
     returns_deleted: false,
     graceful: false,
     dated: true,
@@ -124,8 +127,21 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             graceful: true,
             grace: pod_grace,
             status_keeps: &["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"],
-            create: |_, object| {
+            create: |write, object| {
                 object["status"] = json!({"phase": "Pending", "qosClass": qos_class(&object["spec"])});
+                if object["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+                    object["spec"]["terminationGracePeriodSeconds"] = 1.into();
+                }
+                if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+                    object["status"]["conditions"] = json!([{
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "SchedulingGated",
+                        "message": "Scheduling is blocked due to non-empty scheduling gates",
+                        "lastProbeTime": null,
+                        "lastTransitionTime": write.server.context.now_text(),
+                    }]);
+                }
                 Ok(())
             },
             update: |write, new, old| {
@@ -141,6 +157,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "",
         "services",
         Strategy {
+            name: NameRule::Label,
             returns_deleted: true,
             create: service::create,
             update: service::update,
@@ -171,10 +188,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             ..DEFAULT
         },
     ),
+    ("", "nodes", Strategy { status_on_create: true, ..DEFAULT }),
     ("", "replicationcontrollers", WORKLOAD),
     ("apps", "deployments", WORKLOAD),
     ("apps", "replicasets", WORKLOAD),
-    ("apps", "statefulsets", WORKLOAD),
+    ("apps", "statefulsets", Strategy { name: NameRule::Label, ..WORKLOAD }),
     ("apps", "daemonsets", WORKLOAD),
     (
         "batch",
@@ -185,7 +203,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ("networking.k8s.io", "ingresses", COUNTED),
     ("networking.k8s.io", "networkpolicies", COUNTED),
     ("networking.k8s.io", "ingressclasses", COUNTED),
-    ("policy", "poddisruptionbudgets", COUNTED),
+    ("policy", "poddisruptionbudgets", Strategy { name: NameRule::PathSegment, ..COUNTED }),
     ("discovery.k8s.io", "endpointslices", COUNTED),
     ("scheduling.k8s.io", "priorityclasses", COUNTED),
     ("coordination.k8s.io", "leases", Strategy { create_on_update: true, unconditional_update: false, ..DEFAULT }),
@@ -268,6 +286,7 @@ pub fn reset_fields(resource: &Resource, subresource: Option<&str>) -> &'static 
 pub fn prepare_create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     let strategy = of(write.resource);
     if write.resource.subresources.contains_key("status")
+        && !strategy.status_on_create
         && let Some(map) = object.as_object_mut()
     {
         map.remove("status");

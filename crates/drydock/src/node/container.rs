@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
 
-use super::runtime::Signal;
+use super::runtime::{Exit, Signal};
+use crate::logs::Log;
 
 /// First and longest wait before a crashed container is started again or an image is pulled again.
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_secs(10);
@@ -36,11 +37,16 @@ pub(super) enum State {
 pub(super) struct Machine {
     pub(super) spec: Container,
     pub(super) state: State,
+    /// Whether it has come up, by its startup probe if it has one.
+    pub(super) started: bool,
     pub(super) ready: bool,
     pub(super) restarts: i32,
     pub(super) last: Option<ContainerStateTerminated>,
     pub(super) id: Option<String>,
+    /// The id it has once it is started.
+    pub(super) next_id: Option<String>,
     pub(super) signal: Option<watch::Sender<Signal>>,
+    pub(super) log: Option<Log>,
     /// Whether something is under way that will move it.
     pub(super) busy: bool,
     /// How often it was begun: news of earlier lives is ignored.
@@ -69,6 +75,7 @@ impl Machine {
         Self {
             spec: spec.clone(),
             state,
+            started: known.is_some_and(|status| status.started == Some(true)),
             ready: known.is_some_and(|status| status.ready),
             restarts: known.map(|status| status.restart_count).unwrap_or_default(),
             last: known
@@ -77,7 +84,9 @@ impl Machine {
             id: known
                 .and_then(|status| status.container_id.clone())
                 .filter(|id| !id.is_empty()),
+            next_id: None,
             signal: None,
+            log: None,
             busy: false,
             life: 0,
             backoff: Duration::ZERO,
@@ -92,6 +101,18 @@ impl Machine {
         matches!(&self.state, State::Terminated(ended) if ended.exit_code == 0)
     }
 
+    /// Whether, as an init container, it no longer holds the others up.
+    pub(super) fn is_initialized(&self) -> bool {
+        // A sidecar that is not started again has done its part.
+        let part_done = self.is_sidecar() && (self.is_terminated() || (self.is_running() && self.started));
+        self.has_succeeded() || part_done
+    }
+
+    /// An init container that goes on running next to the others.
+    pub(super) fn is_sidecar(&self) -> bool {
+        self.spec.restart_policy.as_deref() == Some("Always")
+    }
+
     pub(super) fn is_terminated(&self) -> bool {
         matches!(self.state, State::Terminated(_))
     }
@@ -99,9 +120,11 @@ impl Machine {
     pub(super) fn wait_for(&mut self, reason: &'static str, message: Option<String>) {
         self.state = State::Waiting { reason, message };
         self.ready = false;
+        self.started = false;
     }
 
-    pub(super) fn end(&mut self, code: i32, now: Timestamp) {
+    pub(super) fn end(&mut self, exit: Exit, now: Timestamp) {
+        let reason = if exit.code == 0 { "Completed" } else { "Error" };
         let since = match self.state {
             State::Running { since } => Some(since),
             _ => None,
@@ -111,15 +134,20 @@ impl Machine {
         }
         self.state = State::Terminated(ContainerStateTerminated {
             container_id: self.id.clone(),
-            exit_code: code,
-            reason: Some(if code == 0 { "Completed" } else { "Error" }.to_owned()),
+            exit_code: exit.code,
+            reason: Some(exit.reason.unwrap_or(reason).to_owned()),
+            message: exit.message,
             started_at: since.map(Time),
             finished_at: Some(Time(now)),
             ..ContainerStateTerminated::default()
         });
         self.ready = false;
+        self.started = false;
         self.signal = None;
         self.busy = false;
+        if let Some(log) = self.log.take() {
+            log.close();
+        }
     }
 
     /// The wait before the next try; each is twice the one before.
@@ -173,8 +201,8 @@ impl Machine {
             },
             image,
             container_id: self.id.clone(),
-            ready: if is_init { self.has_succeeded() } else { self.ready },
-            started: Some(self.is_running()),
+            ready: if is_init && !self.is_sidecar() { self.has_succeeded() } else { self.ready },
+            started: Some(self.is_running() && self.started),
             restart_count: self.restarts,
             state: Some(state),
             last_state: Some(ContainerState {

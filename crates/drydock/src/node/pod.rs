@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::Kubelet;
 use super::container::{Machine, State};
-use super::runtime::Signal;
+use super::runtime::{Exit, Signal};
 use super::status::{pod_status, status_patch};
 use crate::controllers::events::reference;
 use crate::controllers::informer::ObjectKey;
@@ -33,6 +33,7 @@ pub(super) async fn run(kubelet: Arc<Kubelet>, mut updates: watch::Receiver<Arc<
     let address = kubelet.take_address(known.as_deref());
     let mut worker = Worker::new(kubelet.clone(), pod, address.clone());
     worker.live(&mut updates).await;
+    worker.forget();
     kubelet.give_back_address(&address);
 }
 
@@ -50,6 +51,8 @@ pub(super) struct Worker {
     /// Whether a container waits for a ConfigMap or Secret.
     awaits_reference: bool,
     stopping: bool,
+    /// Why the pod was made to fail: the reason and the message.
+    pub(super) failure: Option<(&'static str, &'static str)>,
     buried: bool,
 }
 
@@ -91,6 +94,7 @@ impl Worker {
             mount_failure: None,
             awaits_reference: false,
             stopping: false,
+            failure: None,
             buried: false,
             pod,
         }
@@ -101,7 +105,7 @@ impl Worker {
         self.resume();
         loop {
             if pods::is_terminating(&self.pod) && !self.stopping {
-                self.stop();
+                self.stop(self.pod.metadata.deletion_grace_period_seconds);
             }
             if !self.stopping && !pods::is_finished(&self.pod) {
                 self.advance();
@@ -113,8 +117,8 @@ impl Worker {
                     self.advance();
                 }
             }
-            let gone = self.stopping && !self.main.iter().chain(&self.init).any(Machine::is_running);
-            let told = if gone {
+            let over = self.stopping && !self.main.iter().chain(&self.init).any(Machine::is_running);
+            let told = if over && pods::is_terminating(&self.pod) {
                 self.bury().await
             } else {
                 self.tell().await
@@ -123,6 +127,7 @@ impl Worker {
                 tracing::debug!(pod = %ObjectKey::of(&self.pod.metadata), %error, "failed, will try again");
             }
             let waits = self.awaits_reference || self.mount_failure.is_some();
+            let deadline = self.deadline();
             tokio::select! {
                 biased;
                 changed = updates.changed() => {
@@ -130,6 +135,7 @@ impl Worker {
                         return;
                     }
                     self.pod = updates.borrow_and_update().clone();
+                    self.kubelet.runtime.changed(&self.pod);
                 }
                 _ = references.changed(), if waits => {
                     references.borrow_and_update();
@@ -137,6 +143,7 @@ impl Worker {
                 }
                 Some(step) = self.steps.next(), if !self.steps.is_empty() => self.take(step),
                 () = tokio::time::sleep(RETRY), if told.is_err() => {}
+                () = tokio::time::sleep(deadline.unwrap_or_default()), if deadline.is_some() => self.exceed_deadline(),
             }
         }
     }
@@ -161,7 +168,8 @@ impl Worker {
 
     /// Begins whatever can begin now.
     fn advance(&mut self) {
-        match self.kubelet.missing_volume(&self.pod) {
+        let real = self.kubelet.runtime.is_real(&self.pod);
+        match self.kubelet.missing_volume(&self.pod, real) {
             Some((volume, why))
                 if self
                     .main
@@ -180,13 +188,18 @@ impl Worker {
             }
             _ => self.mount_failure = None,
         }
-        for at in 0..self.init.len() {
-            let machine = &self.init[at];
-            if machine.has_succeeded() || (machine.is_running() && is_sidecar(machine)) {
-                continue;
-            }
-            self.begin(true, at);
+        if self.is_complete() {
+            self.stop_sidecars();
             return;
+        }
+        let begun = self.main.iter().any(|machine| machine.id.is_some());
+        for at in 0..self.init.len() {
+            if !self.init[at].is_initialized() {
+                self.begin(true, at);
+                if !begun {
+                    return;
+                }
+            }
         }
         for at in 0..self.main.len() {
             self.begin(false, at);
@@ -198,35 +211,83 @@ impl Worker {
     }
 
     /// Asks every container to end, and kills them when the grace period is over.
-    fn stop(&mut self) {
+    fn stop(&mut self, grace: Option<i64>) {
         self.stopping = true;
-        let grace = self.pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
-        let grace = Duration::from_secs(u64::try_from(grace).unwrap_or_default());
-        let now = self.kubelet.now();
         for init in [true, false] {
             for at in 0..self.machines(init).len() {
-                let machine = &mut self.machines(init)[at];
-                let (name, life) = (machine.spec.name.clone(), machine.life);
-                let Some(signal) = machine.signal.as_ref().filter(|_| machine.is_running()) else {
-                    if let State::Running { .. } = machine.state {
-                        machine.end(143, now);
-                    }
-                    continue;
-                };
-                signal.send_replace(Signal::Terminate);
-                self.event(
-                    &name,
-                    init,
-                    "Normal",
-                    "Killing",
-                    format!("Stopping container {name}"),
-                );
-                self.push(
-                    Which { init, at, life },
-                    tokio::time::sleep(grace).map(|()| What::KillNow),
-                );
+                self.stop_container(init, at, grace);
             }
         }
+    }
+
+    fn stop_container(&mut self, init: bool, at: usize, grace: Option<i64>) {
+        let now = self.kubelet.now();
+        let grace = grace.or(self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
+        let grace = Duration::from_secs(u64::try_from(grace.unwrap_or(30)).unwrap_or_default());
+        let machine = &mut self.machines(init)[at];
+        let (name, life) = (machine.spec.name.clone(), machine.life);
+        let Some(signal) = machine.signal.as_ref().filter(|_| machine.is_running()) else {
+            if let State::Running { .. } = machine.state {
+                machine.end(Exit { code: 143, ..Exit::default() }, now);
+            }
+            return;
+        };
+        if *signal.borrow() != Signal::None {
+            return;
+        }
+        signal.send_replace(Signal::Terminate);
+        self.event(&name, init, "Normal", "Killing", format!("Stopping container {name}"));
+        self.push(Which { init, at, life }, tokio::time::sleep(grace).map(|()| What::KillNow));
+    }
+
+    /// Whether the pod's work is done: no container but its sidecars will run again.
+    fn is_complete(&self) -> bool {
+        let policy = self.restart_policy();
+        policy != "Always"
+            && self.main.iter().all(|machine| {
+                machine.has_succeeded() || (machine.is_terminated() && policy == "Never")
+            })
+    }
+
+    fn stop_sidecars(&mut self) {
+        for at in 0..self.init.len() {
+            if self.init[at].is_running() {
+                self.stop_container(true, at, None);
+            }
+        }
+    }
+
+    /// How long the pod may still be active, where its spec limits it.
+    fn deadline(&self) -> Option<Duration> {
+        if self.stopping || pods::is_finished(&self.pod) {
+            return None;
+        }
+        let seconds = self.pod.spec.as_ref()?.active_deadline_seconds?;
+        let start = self.written.start_time.as_ref()?.0;
+        let passed = self.kubelet.context.now().duration_since(start);
+        let left = jiff::SignedDuration::from_secs(seconds).checked_sub(passed)?;
+        Some(Duration::try_from(left).unwrap_or_default())
+    }
+
+    fn exceed_deadline(&mut self) {
+        let (reason, message) =
+            ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
+        self.failure = Some((reason, message));
+        self.kubelet.recorder.normal(&*self.pod, reason, message.to_owned());
+        self.stop(None);
+    }
+
+    /// Gives up what is kept for a pod that is gone.
+    fn forget(&mut self) {
+        // The containers go first: nothing may use what is taken away.
+        self.steps.clear();
+        for machine in self.init.iter().chain(&self.main) {
+            let last = machine.last.as_ref().and_then(|last| last.container_id.as_ref());
+            for id in machine.id.iter().chain(last) {
+                self.kubelet.logs.forget(id);
+            }
+        }
+        self.kubelet.runtime.gone(self.pod.metadata.uid.as_deref().unwrap_or_default());
     }
 
     /// The pod's last words and its removal.
@@ -295,9 +356,4 @@ impl Worker {
         };
         self.kubelet.recorder.note(about, kind, reason, message);
     }
-}
-
-/// An init container that goes on running next to the others.
-pub(super) fn is_sidecar(machine: &Machine) -> bool {
-    machine.spec.restart_policy.as_deref() == Some("Always")
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, Secret};
 use super::Kubelet;
 use crate::controllers::informer::ObjectKey;
 
-/// The authority's certificate is mounted into every pod; nothing simulated reads it, so nobody waits for it.
+/// The authority's certificate is mounted into every pod; nothing simulated reads it.
 const ROOT_CA: &str = "kube-root-ca.crt";
 
 /// Keeps the keys of a ConfigMap and drops its values, which no one here reads.
@@ -32,14 +32,17 @@ fn trim<V: Default>(data: Option<&mut BTreeMap<String, V>>) {
 
 impl Kubelet {
     /// The first volume of a pod that cannot be mounted: its name and why.
-    pub(super) fn missing_volume(&self, pod: &Pod) -> Option<(String, String)> {
+    ///
+    /// A simulated pod does without the authority's certificate, which a real one reads.
+    pub(super) fn missing_volume(&self, pod: &Pod, real: bool) -> Option<(String, String)> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         for volume in pod.spec.as_ref()?.volumes.iter().flatten() {
             let mut missing = None;
+            let needed = |name: &str| real || name != ROOT_CA;
             if let Some(source) = volume
                 .config_map
                 .as_ref()
-                .filter(|source| source.optional != Some(true))
+                .filter(|source| source.optional != Some(true) && needed(&source.name))
             {
                 missing = missing.or_else(|| self.missing_config_map(namespace, &source.name));
             }
@@ -59,7 +62,7 @@ impl Kubelet {
                 if let Some(source) = source
                     .config_map
                     .as_ref()
-                    .filter(|source| source.optional != Some(true))
+                    .filter(|source| source.optional != Some(true) && needed(&source.name))
                 {
                     missing = missing.or_else(|| self.missing_config_map(namespace, &source.name));
                 }
@@ -134,7 +137,7 @@ impl Kubelet {
     }
 
     fn missing_config_map(&self, namespace: &str, name: &str) -> Option<String> {
-        let there = name == ROOT_CA || self.config_maps.get(&ObjectKey::new(namespace, name)).is_some();
+        let there = self.config_maps.get(&ObjectKey::new(namespace, name)).is_some();
         (!there).then(|| format!("configmap {name:?} not found"))
     }
 

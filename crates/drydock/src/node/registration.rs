@@ -18,6 +18,15 @@ use crate::controllers::informers::Handle;
 
 /// Between renewals of the Lease.
 const BEAT: Duration = Duration::from_secs(10);
+/// What the node says it has.
+const CAPACITY: [(&str, &str); 6] = [
+    ("cpu", "64"),
+    ("ephemeral-storage", "1Ti"),
+    ("hugepages-1Gi", "0"),
+    ("hugepages-2Mi", "0"),
+    ("memory", "256Gi"),
+    ("pods", "65k"),
+];
 const LEASES: &str = "kube-node-lease";
 
 /// Makes the Node, or its status right, and tries until it is done.
@@ -46,6 +55,11 @@ async fn try_register(nodes: &Handle<Node>, context: &Context) -> Result<(), Err
     let mut changed = node;
     changed.status = described(context).status;
     nodes.update_status(&changed).await.map(|_| ())
+}
+
+/// What the node has of a resource.
+pub(super) fn capacity(resource: &str) -> Option<&'static str> {
+    CAPACITY.iter().find(|(name, _)| *name == resource).map(|(_, amount)| *amount)
 }
 
 /// Renews the node's Lease for ever.
@@ -84,14 +98,7 @@ fn described(context: &Context) -> Node {
         ("kubernetes.io/hostname", NAME),
         ("kubernetes.io/os", "linux"),
     ];
-    let capacity: BTreeMap<String, Quantity> = [
-        ("cpu", "64"),
-        ("ephemeral-storage", "1Ti"),
-        ("hugepages-1Gi", "0"),
-        ("hugepages-2Mi", "0"),
-        ("memory", "256Gi"),
-        ("pods", "65k"),
-    ]
+    let capacity: BTreeMap<String, Quantity> = CAPACITY
     .into_iter()
     .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
     .collect();

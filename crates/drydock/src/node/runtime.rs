@@ -1,13 +1,18 @@
-//! The seam below the node: what pulls images and runs containers. The simulated one runs nothing.
+//! The seam below the node: what pulls images and runs containers.
 
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt as _};
+use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
 
-use super::behaviour::{Behaviour, Behaviours};
+use crate::logs::Log;
+
+mod simulated;
+
+pub use simulated::Simulated;
 
 /// Runs containers for the node.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
@@ -15,12 +20,47 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     fn pull(&self, image: &str) -> BoxFuture<'static, Result<(), String>>;
 
     /// Creates and starts a container.
-    fn start(
-        &self,
-        pod: &Pod,
-        container: &Container,
-        purpose: Purpose,
-    ) -> BoxFuture<'static, Result<Running, String>>;
+    fn start(&self, launch: Launch<'_>) -> BoxFuture<'static, Result<Running, LaunchError>>;
+
+    /// Whether a pod is really run, so that everything it refers to must be there first.
+    fn is_real(&self, _pod: &Pod) -> bool {
+        false
+    }
+
+    /// Tells of a pod's new labels and annotations.
+    fn changed(&self, _pod: &Arc<Pod>) {}
+
+    /// Tells that a pod is gone: nothing of it is needed any more.
+    fn gone(&self, _uid: &str) {}
+
+    /// Ends everything that runs and takes away what it left.
+    fn end(&self) -> BoxFuture<'static, ()> {
+        futures::future::ready(()).boxed()
+    }
+}
+
+/// A container to start.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// Its pod.
+    pub pod: &'a Arc<Pod>,
+    /// The container.
+    pub container: &'a Container,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Where its output goes.
+    pub log: Log,
+}
+
+/// Why a container could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// A volume could not be set up.
+    #[error("{0}")]
+    Mount(String),
+    /// It could not be made.
+    #[error("{0}")]
+    Create(String),
 }
 
 /// What a container is for.
@@ -36,10 +76,8 @@ pub enum Purpose {
 
 /// A running container.
 pub struct Running {
-    /// Resolves when it is ready.
-    pub ready: BoxFuture<'static, ()>,
-    /// Resolves with its exit code when it ends.
-    pub exit: BoxFuture<'static, i32>,
+    /// What happens to it; dropping this kills it.
+    pub news: BoxStream<'static, News>,
     /// Asks it to end.
     pub signal: watch::Sender<Signal>,
 }
@@ -48,6 +86,37 @@ impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").finish_non_exhaustive()
     }
+}
+
+/// What happens to a running container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It has come up: its startup probe succeeded, or it has none.
+    Started,
+    /// Whether it is ready, from now on.
+    Ready(bool),
+    /// Something that the pod's events tell.
+    Event {
+        /// `Normal` or `Warning`.
+        kind: &'static str,
+        /// The reason.
+        reason: &'static str,
+        /// The message.
+        message: String,
+    },
+    /// It ended. The last news of a container.
+    Exited(Exit),
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code; 128 and more for a signal.
+    pub code: i32,
+    /// Why, where the code does not say it.
+    pub reason: Option<&'static str>,
+    /// Its last words.
+    pub message: Option<String>,
 }
 
 /// What a container was asked.
@@ -59,86 +128,4 @@ pub enum Signal {
     Terminate,
     /// To be gone (SIGKILL).
     Kill,
-}
-
-/// Containers that only seem to run, as the table of behaviours has it.
-#[derive(Clone, Debug)]
-pub struct Simulated {
-    /// The table; images that are not in it serve.
-    pub behaviours: Behaviours,
-    /// How long containers take to be ready.
-    pub ready_after: Duration,
-    /// How long containers run that are to end.
-    pub completes_after: Duration,
-}
-
-impl Runtime for Simulated {
-    fn pull(&self, image: &str) -> BoxFuture<'static, Result<(), String>> {
-        let behaviour = self.behaviours.of(image);
-        let image = image.to_owned();
-        async move {
-            match behaviour {
-                Some(Behaviour::Unpullable) => {
-                    Err(format!("failed to pull and unpack image {image:?}: not found"))
-                }
-                Some(Behaviour::Hang) => std::future::pending().await,
-                _ => Ok(()),
-            }
-        }
-        .boxed()
-    }
-
-    fn start(
-        &self,
-        _: &Pod,
-        container: &Container,
-        purpose: Purpose,
-    ) -> BoxFuture<'static, Result<Running, String>> {
-        let image = container.image.as_deref().unwrap_or_default();
-        let set = self.behaviours.of(image);
-        let (ready_after, ends) = match (set, purpose) {
-            (Some(Behaviour::Exit { after, code }), _) => (Some(Duration::ZERO), Some((after, code))),
-            (Some(Behaviour::Unready | Behaviour::Hang | Behaviour::Unpullable), _) => (None, None),
-            (Some(Behaviour::Serve { ready_after }), Purpose::Serve) => (Some(ready_after), None),
-            (None, Purpose::Serve) => (Some(self.ready_after), None),
-            (_, Purpose::Initialize) => (Some(Duration::ZERO), Some((Duration::ZERO, 0))),
-            (_, Purpose::Complete) => (Some(Duration::ZERO), Some((self.completes_after, 0))),
-        };
-        let (signal, mut asked) = watch::channel(Signal::None);
-        let exit = async move {
-            let by_itself = async {
-                match ends {
-                    Some((after, code)) => {
-                        wait(after).await;
-                        code
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                _ = asked.wait_for(|signal| *signal != Signal::None) => 143,
-                code = by_itself => code,
-            }
-        };
-        let ready = async move {
-            match ready_after {
-                Some(after) => wait(after).await,
-                None => std::future::pending().await,
-            }
-        };
-        futures::future::ready(Ok(Running {
-            ready: ready.boxed(),
-            exit: exit.boxed(),
-            signal,
-        }))
-        .boxed()
-    }
-}
-
-/// Sleeps, except for no time at all: then it is ready at once, and one status write tells of it all.
-async fn wait(duration: Duration) {
-    if !duration.is_zero() {
-        tokio::time::sleep(duration).await;
-    }
 }

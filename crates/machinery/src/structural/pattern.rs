@@ -10,7 +10,7 @@ use regex::{Regex, RegexBuilder};
 ///
 /// # Errors
 /// What Go says about a pattern that it does not accept.
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let rewritten = rewrite(pattern)?;
     RegexBuilder::new(&rewritten)
         .size_limit(64 << 20)

@@ -1,5 +1,7 @@
 //! The requests that change the cluster. All writes of the framework go through here.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryFutureExt as _;
@@ -9,7 +11,11 @@ use kube::core::Status;
 use serde_json::{Value, json};
 
 use crate::cache::Stored;
-use crate::plan::{Dependent, Owner};
+use crate::annotation::{HOLDS, PREFIX};
+use crate::explain::{Sent, Trace};
+use crate::metrics::Metrics;
+use crate::plan::Dependent;
+use crate::replica::{Deposed, Permit};
 use crate::{Kind, ObjectName};
 
 /// How long a request may take before it counts as failed.
@@ -20,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Requests {
     client: Client,
     operator: String,
+    permit: Permit,
+    trace: Option<Arc<Trace>>,
+    metrics: Arc<Metrics>,
 }
 
 /// Why a write failed.
@@ -32,6 +41,8 @@ pub(crate) enum ApplyError {
     Unreachable(#[source] kube::Error),
     #[error("no answer from the API server within {} s", PATIENCE.as_secs())]
     Silent,
+    #[error(transparent)]
+    Deposed(#[from] Deposed),
 }
 
 impl ApplyError {
@@ -41,6 +52,7 @@ impl ApplyError {
             Self::Refused(status) if !status.reason.is_empty() => status.reason.clone(),
             Self::Refused(_) => "Refused".into(),
             Self::Unreachable(_) | Self::Silent => "Unreachable".into(),
+            Self::Deposed(_) => "Deposed".into(),
         }
     }
 
@@ -64,15 +76,35 @@ impl From<kube::Error> for ApplyError {
 
 impl Requests {
     pub(crate) fn new(client: Client, operator: String) -> Self {
-        Self { client, operator }
+        Self {
+            client,
+            operator,
+            permit: Permit::default(),
+            trace: None,
+            metrics: Arc::default(),
+        }
+    }
+
+    /// Counts with these metrics.
+    pub(crate) fn counted(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// Writes only under a permit, and keeps a record of it.
+    pub(crate) fn under(&self, permit: Permit, trace: Option<Arc<Trace>>) -> Self {
+        Self {
+            permit,
+            trace,
+            ..self.clone()
+        }
     }
 
     /// Makes a dependent that is not there. What is made once is posted, so that it can never overwrite; all else
     /// is applied without force, so that an object which the cache has not seen yet is not taken from its owner.
     pub(crate) async fn create(&self, dependent: &Dependent) -> Result<DynamicObject, ApplyError> {
-        if !dependent.once {
+        if !dependent.once() {
             return self
-                .patch(&dependent.kind, &dependent.name, &dependent.desired, false)
+                .patch_from("create", &dependent.kind, &dependent.name, None, &dependent.desired, false)
                 .await;
         }
         let api = dependent.kind.api(&self.client, &dependent.name);
@@ -82,7 +114,14 @@ impl Requests {
         };
         let object: DynamicObject = serde_json::from_value(dependent.desired.clone())
             .map_err(|error| ApplyError::Unreachable(kube::Error::SerdeError(error)))?;
-        limited(api.create(&params, &object)).await
+        let sent = Sent {
+            verb: "create",
+            kind: &dependent.kind,
+            name: &dependent.name,
+            before: None,
+            body: &dependent.desired,
+        };
+        self.send(sent, api.create(&params, &object)).await
     }
 
     /// Applies a dependent onto the observed object; without `force`, fields of other managers are a conflict.
@@ -95,7 +134,7 @@ impl Requests {
         let mut desired = dependent.desired.clone();
         // The very object that was compared, not one that has taken its name meanwhile.
         desired["metadata"]["uid"] = Value::from(&*observed.uid);
-        self.patch(&dependent.kind, &dependent.name, &desired, force)
+        self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &desired, force)
             .await
     }
 
@@ -104,11 +143,44 @@ impl Requests {
         &self,
         dependent: &Dependent,
         observed: &Stored,
-        owner: &Owner,
     ) -> Result<DynamicObject, ApplyError> {
-        let metadata = json!({"uid": observed.uid, "ownerReferences": [owner.reference]});
+        let mut metadata = json!({"uid": observed.uid});
+        for field in ["ownerReferences", "annotations", "labels"] {
+            // What says whose it is, and no more.
+            let planned = &dependent.desired["metadata"][field];
+            match planned.as_object() {
+                None if planned.is_array() => metadata[field] = planned.clone(),
+                None => {}
+                Some(planned) => planned
+                    .iter()
+                    .filter(|(key, _)| key.starts_with(PREFIX))
+                    .for_each(|(key, value)| metadata[field][key] = value.clone()),
+            }
+        }
         let body = self.envelope(&dependent.kind, &dependent.name, metadata);
-        self.patch(&dependent.kind, &dependent.name, &body, true).await
+        self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &body, true)
+            .await
+    }
+
+    /// Says on a primary what has to be cleaned up before it may go: external things, and whether there is anything
+    /// at all.
+    pub(crate) async fn hold(
+        &self,
+        kind: &Kind,
+        observed: &Stored,
+        finalizer: Option<&str>,
+        holds: &BTreeSet<String>,
+    ) -> Result<DynamicObject, ApplyError> {
+        let mut metadata = json!({"uid": observed.uid});
+        if let Some(finalizer) = finalizer {
+            metadata["finalizers"] = json!([finalizer]);
+        }
+        if !holds.is_empty() {
+            metadata["annotations"] = json!({HOLDS: json!(holds).to_string()});
+        }
+        let body = self.envelope(kind, &observed.name, metadata);
+        self.patch_from("apply", kind, &observed.name, Some(observed), &body, true)
+            .await
     }
 
     /// Deletes the observed object and no other of its name.
@@ -119,7 +191,14 @@ impl Requests {
         };
         let params = DeleteParams::background().preconditions(preconditions);
         let api = kind.api(&self.client, &observed.name);
-        match limited(api.delete(&observed.name.name, &params)).await {
+        let sent = Sent {
+            verb: "delete",
+            kind,
+            name: &observed.name,
+            before: None,
+            body: &Value::Null,
+        };
+        match self.send(sent, api.delete(&observed.name.name, &params)).await {
             Err(error) if error.is_not_found() => Ok(()),
             other => other.map(|_| ()),
         }
@@ -136,18 +215,37 @@ impl Requests {
         body["status"] = status.clone();
         let api = kind.api(&self.client, &observed.name);
         let params = PatchParams::apply(&self.operator).force();
-        limited(api.patch_status(&observed.name.name, &params, &Patch::Apply(&body))).await
+        let sent = Sent {
+            verb: "status",
+            kind,
+            name: &observed.name,
+            before: Some(observed),
+            body: &body,
+        };
+        self.send(
+            sent,
+            api.patch_status(&observed.name.name, &params, &Patch::Apply(&body)),
+        )
+        .await
     }
 
     /// Creates an object that nothing depends on, such as an Event.
     pub(crate) async fn post(&self, kind: &Kind, object: &DynamicObject) -> Result<(), ApplyError> {
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
-        let api = kind.api(&self.client, &ObjectName::new(namespace, ""));
+        let name = ObjectName::new(namespace, object.metadata.name.clone().unwrap_or_default());
+        let api = kind.api(&self.client, &name);
         let params = PostParams {
             field_manager: Some(self.operator.clone()),
             ..Default::default()
         };
-        limited(api.create(&params, object)).await.map(|_| ())
+        let sent = Sent {
+            verb: "event",
+            kind,
+            name: &name,
+            before: None,
+            body: &Value::Null,
+        };
+        self.send(sent, api.create(&params, object)).await.map(|_| ())
     }
 
     /// An object as it is now.
@@ -166,15 +264,54 @@ impl Requests {
         body: &Value,
         force: bool,
     ) -> Result<DynamicObject, ApplyError> {
+        self.patch_from("apply", kind, name, None, body, force).await
+    }
+
+    async fn patch_from(
+        &self,
+        verb: &'static str,
+        kind: &Kind,
+        name: &ObjectName,
+        before: Option<&Stored>,
+        body: &Value,
+        force: bool,
+    ) -> Result<DynamicObject, ApplyError> {
         let params = PatchParams {
             force,
             ..PatchParams::apply(&self.operator)
         };
-        limited(
-            kind.api(&self.client, name)
-                .patch(&name.name, &params, &Patch::Apply(body)),
-        )
-        .await
+        let sent = Sent {
+            verb,
+            kind,
+            name,
+            before,
+            body,
+        };
+        let api = kind.api(&self.client, name);
+        self.send(sent, api.patch(&name.name, &params, &Patch::Apply(body)))
+            .await
+    }
+
+    /// Sends a write, if it may be sent, and keeps a record of it.
+    async fn send<T>(
+        &self,
+        sent: Sent<'_>,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, ApplyError> {
+        let answer = self.permit.guard(limited(request)).await;
+        let answer = answer.unwrap_or_else(|deposed| Err(deposed.into()));
+        let result = match &answer {
+            Ok(_) => "ok",
+            Err(error) if error.is_conflict() => "conflict",
+            Err(ApplyError::Refused(_)) => "refused",
+            Err(ApplyError::Unreachable(_) | ApplyError::Silent) => "unreachable",
+            Err(ApplyError::Deposed(_)) => "deposed",
+        };
+        self.metrics.wrote(&self.operator, sent.kind, sent.verb, result);
+        if let Some(trace) = &self.trace {
+            trace.wrote(&sent, answer.as_ref().err().map(ToString::to_string));
+        }
+        answer
     }
 
     fn envelope(&self, kind: &Kind, name: &ObjectName, mut metadata: Value) -> Value {

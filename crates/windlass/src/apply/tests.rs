@@ -59,7 +59,7 @@ fn observed(change: impl FnOnce(&mut Value)) -> Stored {
 }
 
 fn decided(change: impl FnOnce(&mut Value)) -> Action {
-    decide(&dependent(|d| d), Some(&observed(change)), &owner(), false)
+    decide(&dependent(|d| d), Some(&observed(change)), &owner(), false, false)
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_lost_owner_is_repaired() {
     assert_eq!(decided(lost), Action::Apply("metadata.ownerReferences".into()));
     let once = dependent(Handle::once);
     assert_eq!(
-        decide(&once, Some(&observed(lost)), &owner(), true),
+        decide(&once, Some(&observed(lost)), &owner(), true, false),
         Action::RepairOwner
     );
 }
@@ -104,7 +104,7 @@ fn what_belongs_to_another_is_never_taken() {
     );
     let once = dependent(Handle::once);
     assert!(matches!(
-        decide(&once, Some(&observed(other)), &owner(), false),
+        decide(&once, Some(&observed(other)), &owner(), false, false),
         Action::Leave(_)
     ));
 
@@ -118,7 +118,7 @@ fn what_belongs_to_another_is_never_taken() {
     assert_eq!(condition.reason, "NotOurs");
     // But what is made once may be the user's own from the start.
     assert_eq!(
-        decide(&once, Some(&observed(nobodys)), &owner(), false),
+        decide(&once, Some(&observed(nobodys)), &owner(), false, false),
         Action::Nothing
     );
 }
@@ -136,9 +136,9 @@ fn the_child_of_a_former_primary_of_the_same_name_is_waited_for() {
 fn what_is_made_once_is_neither_changed_nor_made_again() {
     let once = dependent(Handle::once);
     let edited = observed(|s| s["spec"]["type"] = "NodePort".into());
-    assert_eq!(decide(&once, Some(&edited), &owner(), true), Action::Nothing);
-    assert_eq!(decide(&once, None, &owner(), false), Action::Create);
-    let Action::Leave(condition) = decide(&once, None, &owner(), true) else {
+    assert_eq!(decide(&once, Some(&edited), &owner(), true, false), Action::Nothing);
+    assert_eq!(decide(&once, None, &owner(), false, false), Action::Create);
+    let Action::Leave(condition) = decide(&once, None, &owner(), true, false) else {
         panic!()
     };
     assert_eq!(

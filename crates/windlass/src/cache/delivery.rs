@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::{Cache, Inner, Stored};
+use crate::explain::Cause;
+use crate::queue::Urgency;
 use crate::{Kind, ObjectName};
 
 impl Cache {
@@ -29,6 +31,7 @@ impl Cache {
         if old.as_ref().is_some_and(|old| old.same_content(&stored)) {
             return;
         }
+        let listing = store.listing.is_some();
         let only_status = old.as_ref().is_some_and(|old| old.same_but_status(&stored));
         for key in index.touched(kind, old.as_deref(), Some(&stored)) {
             let own_write = only_status && statuses.get(&key) == Some(&stored.status_hash());
@@ -36,7 +39,15 @@ impl Cache {
                 continue;
             }
             tracing::trace!(primary = %key.name, ?kind, name = %stored.name, only_status, "changed");
-            self.queue.add(key);
+            // A status is the work of some controller, and a list holds what was there before.
+            let urgency = if listing || only_status {
+                Urgency::Routine
+            } else {
+                Urgency::Change
+            };
+            self.queue
+                .note(&key, Cause::Changed(kind.clone(), stored.name.clone()));
+            self.queue.add_with(key, urgency);
         }
     }
 
@@ -52,7 +63,9 @@ impl Cache {
         }
         let old = store.remove(&stored.name);
         for key in index.touched(kind, old.as_deref().or(Some(stored)), None) {
-            self.queue.add(key);
+            self.queue
+                .note(&key, Cause::Gone(kind.clone(), stored.name.clone()));
+            self.queue.add_with(key, Urgency::Change);
         }
     }
 
@@ -68,12 +81,15 @@ impl Cache {
         let Some(store) = stores.get_mut(kind) else { return };
         for old in store.finish_listing() {
             for key in index.touched(kind, Some(&old), None) {
+                self.queue
+                    .note(&key, Cause::Gone(kind.clone(), old.name.clone()));
                 self.queue.add(key);
             }
         }
         store.loaded = true;
         store.error = None;
         for key in std::mem::take(&mut store.waiting) {
+            self.queue.note(&key, Cause::Loaded(kind.clone()));
             self.queue.add(key);
         }
     }
@@ -84,7 +100,10 @@ impl Cache {
         let news = store.error.as_deref() != Some(error);
         store.error = Some(error.to_owned());
         if news && !store.loaded {
-            store.waiting.iter().for_each(|key| self.queue.add(key.clone()));
+            for key in &store.waiting {
+                self.queue.note(key, Cause::Unwatchable(kind.clone()));
+                self.queue.add(key.clone());
+            }
         }
     }
 
@@ -99,6 +118,8 @@ impl Cache {
             None => store.others_remove(name),
         }
         for key in std::mem::take(&mut store.waiting) {
+            self.queue
+                .note(&key, Cause::Changed(kind.clone(), name.clone()));
             self.queue.add(key);
         }
     }

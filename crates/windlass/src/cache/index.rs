@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Read, Reads, Stored};
+use crate::queue::Tenant;
 use crate::{Kind, ObjectName};
 
 /// A primary: the controller, by its place in the runtime, and the object's name.
@@ -10,6 +11,12 @@ use crate::{Kind, ObjectName};
 pub(crate) struct PrimaryKey {
     pub(crate) controller: usize,
     pub(crate) name: ObjectName,
+}
+
+impl Tenant for PrimaryKey {
+    fn tenant(&self) -> &str {
+        &self.name.namespace
+    }
 }
 
 #[derive(Debug)]
@@ -26,6 +33,13 @@ pub(super) struct Index {
 struct Record {
     uid: String,
     reads: Reads,
+    unwatched: BTreeSet<(Kind, ObjectName)>,
+}
+
+impl Record {
+    fn ignores(&self, kind: &Kind, name: &ObjectName) -> bool {
+        !self.unwatched.is_empty() && self.unwatched.contains(&(kind.clone(), name.clone()))
+    }
 }
 
 impl Index {
@@ -38,6 +52,11 @@ impl Index {
             by_uid,
             records,
         }
+    }
+
+    /// The kind of each controller.
+    pub(super) fn primaries(&self) -> &[Kind] {
+        &self.primaries
     }
 
     /// Records one read at once, so that a change that comes while the plan runs is not missed.
@@ -128,6 +147,39 @@ impl Index {
         key.name == *name && self.primaries.get(key.controller) == Some(kind)
     }
 
+    /// Who has read this object by its name.
+    pub(super) fn named_by(&self, kind: &Kind, name: &ObjectName) -> BTreeSet<PrimaryKey> {
+        let names = self.by_name.get(kind);
+        names
+            .and_then(|names| names.get(name))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// The objects of a kind that somebody has read by their names.
+    pub(super) fn names_of(&self, kind: &Kind) -> Vec<ObjectName> {
+        self.by_name
+            .get(kind)
+            .into_iter()
+            .flat_map(|names| names.keys().cloned())
+            .collect()
+    }
+
+    /// The external things that a primary has read.
+    pub(super) fn facts_of(&self, reader: &PrimaryKey) -> Vec<(Kind, ObjectName)> {
+        let reads = self.records.get(reader).into_iter().flat_map(|record| &record.reads);
+        let facts = reads.filter_map(|read| match read {
+            Read::Named { kind, name } if kind.is_external() => Some((kind.clone(), name.clone())),
+            _ => None,
+        });
+        facts.collect()
+    }
+
+    /// Says of which objects this primary does not want to hear, although it owns them.
+    pub(super) fn unwatch(&mut self, reader: &PrimaryKey, unwatched: BTreeSet<(Kind, ObjectName)>) {
+        self.records.entry(reader.clone()).or_default().unwatched = unwatched;
+    }
+
     fn readers(&self, kind: &Kind, stored: &Stored) -> BTreeSet<PrimaryKey> {
         let mut readers = BTreeSet::new();
         if let Some(keys) = self.by_name.get(kind).and_then(|names| names.get(&stored.name)) {
@@ -139,7 +191,12 @@ impl Index {
             }
         }
         for owner in &stored.owners {
-            readers.extend(self.by_uid.get(owner.as_ref()).into_iter().flatten().cloned());
+            let owners = self.by_uid.get(owner.as_ref()).into_iter().flatten();
+            let wants = |key: &&PrimaryKey| {
+                let record = self.records.get(*key);
+                record.is_none_or(|record| !record.ignores(kind, &stored.name))
+            };
+            readers.extend(owners.filter(wants).cloned());
         }
         readers
     }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::fmt;
 
 use kube::core::{Selector, SelectorExt as _};
 
@@ -70,6 +71,30 @@ impl Read {
                 text,
                 ..
             } => (kind, None, namespace.as_ref(), text),
+        }
+    }
+}
+
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named { kind, name } => write!(f, "{kind} {name}"),
+            Self::Selected {
+                kind,
+                namespace,
+                text,
+                ..
+            } => {
+                write!(f, "{}", kind.plural())?;
+                match namespace {
+                    Some(namespace) => write!(f, " in {namespace}")?,
+                    None => write!(f, " in all namespaces")?,
+                }
+                match text.as_str() {
+                    "" => Ok(()),
+                    text => write!(f, " with {text}"),
+                }
+            }
         }
     }
 }

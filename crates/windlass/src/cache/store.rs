@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::{Lookup, PrimaryKey, Stored};
-use crate::ObjectName;
+use crate::{Kind, ObjectName};
 
 #[derive(Debug, Default)]
 pub(super) struct Store {
@@ -25,14 +27,46 @@ pub(super) struct Store {
     pub(super) fetching: BTreeSet<ObjectName>,
     /// While a list goes on: hashes of the names that have been delivered or written since it began.
     pub(super) listing: Option<HashSet<u64>>,
+    /// Nothing is delivered by itself: what is not known has to be looked at.
+    pub(super) on_demand: bool,
+    /// On demand: what is known not to be there.
+    pub(super) absent: BTreeSet<ObjectName>,
+    /// On demand: what could not be looked at, and why.
+    pub(super) failed: BTreeMap<ObjectName, String>,
+    /// On demand: how often we have written each.
+    pub(super) fact_versions: BTreeMap<ObjectName, u64>,
+    /// When the watch last gave a sign of life.
+    pub(super) sign: Sign,
     by_owner: BTreeMap<Box<str>, BTreeSet<ObjectName>>,
 }
 
+/// A point in time; now, unless told otherwise.
+#[derive(Debug)]
+pub(super) struct Sign(pub(super) Instant);
+
+impl Default for Sign {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
 impl Store {
+    pub(super) fn of(kind: &Kind) -> Self {
+        Self {
+            on_demand: kind.is_external(),
+            loaded: kind.is_external(),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn named(&self, name: &ObjectName) -> Lookup {
         match self.entries.get(name) {
             _ if !self.loaded => Lookup::Loading,
             Some(stored) => Lookup::Present(Arc::clone(stored)),
+            None if self.on_demand && !self.absent.contains(name) => match self.failed.get(name) {
+                Some(error) => Lookup::Failed(error.clone()),
+                None => Lookup::Loading,
+            },
             None if self.others.contains(&hash(name)) => Lookup::Loading,
             None => Lookup::Absent,
         }
@@ -79,6 +113,13 @@ impl Store {
             }
         }
         Some(old)
+    }
+
+    pub(super) fn forget_fact(&mut self, name: &ObjectName) {
+        self.remove(name);
+        self.absent.remove(name);
+        self.failed.remove(name);
+        self.fact_versions.remove(name);
     }
 
     pub(super) fn others_remove(&mut self, name: &ObjectName) {

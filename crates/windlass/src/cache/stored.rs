@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{Share, Shares};
 use crate::ObjectName;
+use crate::annotation::OWNER;
 use crate::hash::quick_hash;
 
 /// An object as the cache keeps it: as text, which is a tenth of a tree, and without managedFields other than the
@@ -36,7 +37,9 @@ impl Stored {
         } = object;
         let share = shares.of(metadata.managed_fields.take().unwrap_or_default());
         let owners = metadata.owner_references.iter().flatten();
-        let owners = owners.map(|owner| owner.uid.as_str().into()).collect();
+        let beyond = metadata.labels.iter().flatten();
+        let beyond = beyond.filter(|(label, _)| *label == OWNER).map(|(_, uid)| uid.as_str().into());
+        let owners = owners.map(|owner| owner.uid.as_str().into()).chain(beyond).collect();
         let resource_version = metadata
             .resource_version
             .as_deref()
@@ -102,6 +105,11 @@ impl Stored {
     /// Whether nothing other than the status differs.
     pub(crate) fn same_but_status(&self, other: &Self) -> bool {
         self.uid == other.uid && self.content == other.content && self.share == other.share
+    }
+
+    /// How much text is kept.
+    pub(crate) fn size(&self) -> usize {
+        self.body.len()
     }
 
     /// A hash of all but the status.

@@ -9,6 +9,7 @@ use kube::runtime::watcher;
 use windlass_machinery::Context;
 
 use super::{Cache, Stored};
+use crate::metrics::Metrics;
 use crate::{Kind, ObjectName};
 
 /// The longest pause after a failed watch or fetch.
@@ -18,11 +19,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const TROUBLE: u32 = 3;
 
 /// Watches a kind for as long as it is polled, and keeps its store up to date.
-pub(crate) async fn watch(cache: Arc<Cache>, client: Client, context: Context, kind: Kind) {
+pub(crate) async fn watch(
+    cache: Arc<Cache>,
+    client: Client,
+    context: Context,
+    metrics: Arc<Metrics>,
+    kind: Kind,
+) {
     let events = watcher(kind.everywhere(&client), watcher::Config::default());
     pin_mut!(events);
     let mut failures = 0;
     while let Some(event) = events.next().await {
+        cache.sign(&kind);
         match event {
             Ok(event) => {
                 // `Init` comes before each attempt to list.
@@ -35,6 +43,7 @@ pub(crate) async fn watch(cache: Arc<Cache>, client: Client, context: Context, k
                 let error = describe(&error);
                 tracing::warn!(?kind, %error, "watch failed");
                 failures += 1;
+                metrics.watch_restarted(&kind);
                 if failures >= TROUBLE {
                     cache.watch_failed(&kind, &format!("failed to watch {}: {error}", kind.plural()));
                 }

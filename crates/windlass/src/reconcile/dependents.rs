@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::external::ignored;
 use super::{Findings, Pass};
 use crate::apply::{Action, ApplyError, decide, difference, difference_in_value};
 use crate::cache::{Lookup, Read, Stored};
@@ -11,16 +12,16 @@ use crate::controller::{Planned, Subject};
 use crate::hash::quick_hash;
 use crate::plan::Dependent;
 use crate::status::{HELD, MADE, Outcome, Status};
-use crate::{Condition, MANAGED_BY, State};
+use crate::{Condition, MANAGED_BY, ObjectName, State};
 
 /// What came of one dependent in one round.
-struct Settled {
-    condition: Condition,
-    observed: bool,
-    wrote: bool,
-    uid: Option<String>,
+pub(super) struct Settled {
+    pub(super) condition: Condition,
+    pub(super) observed: bool,
+    pub(super) wrote: bool,
+    pub(super) uid: Option<String>,
     /// Whether it counts although it was not asked to: it could not be brought into being.
-    matters: bool,
+    pub(super) matters: bool,
 }
 
 impl Pass<'_> {
@@ -35,20 +36,30 @@ impl Pass<'_> {
         let mut conditions: Vec<Condition> = Vec::new();
         let mut seen = BTreeSet::new();
         let mut wrote = false;
+        let may_reach_out = self.hold(subject, planned, findings).await;
         for dependent in &planned.dependents {
-            findings
-                .reads
-                .insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
+            // Without it, the fact of an external thing would not be kept.
+            if dependent.config.watched || dependent.kind.is_external() {
+                findings
+                    .reads
+                    .insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
+            }
             let settled = if !seen.insert((&dependent.kind, &dependent.name)) {
                 refused(
                     "DeclaredTwice",
                     format!("{} {} is planned twice", dependent.kind, dependent.name),
                 )
-            } else if !self.controller.owns().contains(&dependent.kind) {
+            } else if !(self.controller.owns().contains(&dependent.kind)
+                || dependent.kind.is_external()
+                || dependent.only_looked_at())
+            {
                 refused(
                     "Undeclared",
                     format!("{} is not among the kinds that `owns` declares", dependent.kind),
                 )
+            } else if !may_reach_out && dependent.needs_cleanup(subject.owner()) {
+                let message = "waiting until the primary says that it has to be cleaned up".to_owned();
+                refused_with(Condition::pending("Finalizer", message))
             } else {
                 let held = self.held(dependent, planned, &conditions);
                 self.settle(subject, dependent, held, &previous, findings).await
@@ -58,8 +69,9 @@ impl Pass<'_> {
             let attributes = settled.uid.map(|uid| BTreeMap::from([(MADE.to_owned(), uid)]));
             findings.outcomes.push(Outcome {
                 kind: dependent.kind.clone(),
-                name: dependent.name.clone(),
-                counts: dependent.counts || settled.matters || !settled.observed,
+                type_name: dependent.type_name().to_owned(),
+                name: title(subject, dependent),
+                counts: dependent.config.checked_for_readiness || settled.matters || !settled.observed,
                 condition: settled.condition,
                 attributes: attributes.unwrap_or_default(),
             });
@@ -82,6 +94,12 @@ impl Pass<'_> {
                     .as_ref()
                     .is_some_and(|share| share.manager == *operator);
             if stored.deleting || !made_here || planned.contains(&(&kind, &stored.name)) {
+                continue;
+            }
+            if self
+                .wishes
+                .ignores(&Dependent::new(kind.clone(), stored.name.clone()))
+            {
                 continue;
             }
             tracing::info!(primary = %self.key.name, %kind, name = %stored.name, "pruning");
@@ -112,7 +130,17 @@ impl Pass<'_> {
         previous: &Status,
         findings: &mut Findings,
     ) -> Settled {
+        let remembered = previous.entry(dependent.type_name(), &title(subject, dependent).name);
+        let remembered = remembered
+            .and_then(|entry| entry.attributes.get(MADE))
+            .filter(|_| dependent.once());
+        if dependent.kind.is_external() {
+            return self
+                .settle_external(dependent, held, remembered.is_some(), findings)
+                .await;
+        }
         let observed = match self.cache().named(self.key, &dependent.kind, &dependent.name) {
+            Lookup::Failed(error) => return refused("CannotObserve", error),
             Lookup::Loading => {
                 self.note_loading(&dependent.kind, findings);
                 let message = format!("{} are being loaded", dependent.kind.plural());
@@ -124,16 +152,23 @@ impl Pass<'_> {
             Lookup::Absent => None,
             Lookup::Present(stored) => Some(stored),
         };
-        let remembered = previous.dependent(&dependent.kind, &dependent.name.name);
-        let remembered = remembered
-            .and_then(|entry| entry.attributes.get(MADE))
-            .filter(|_| dependent.once);
+        if self.wishes.ignores(dependent) {
+            return Settled {
+                observed: observed.is_some(),
+                uid: remembered.cloned(),
+                matters: false,
+                ..refused_with(ignored(observed.map(|now| dependent.judge(&now))))
+            };
+        }
         let action = decide(
             dependent,
             observed.as_deref(),
             subject.owner(),
             remembered.is_some(),
+            self.wishes.adopts(dependent),
         );
+        self.trace
+            .compared(&dependent.kind, &dependent.name, || action.found());
         if let Some(held) = held
             && !matches!(action, Action::Nothing | Action::Leave(_))
         {
@@ -158,10 +193,9 @@ impl Pass<'_> {
             }
             (Action::Create, _) => Some(self.create(dependent).await),
             (Action::RepairOwner, Some(now)) => {
-                let owner = subject.owner();
                 Some(
                     self.requests
-                        .repair_owner(dependent, now, owner)
+                        .repair_owner(dependent, now)
                         .await
                         .map_err(Condition::from),
                 )
@@ -191,7 +225,7 @@ impl Pass<'_> {
                 .map_or_else(Condition::ready, |now| dependent.judge(now)),
             observed: observed.is_some(),
             wrote,
-            uid: observed.filter(|_| dependent.once).map(|now| now.uid.to_string()),
+            uid: observed.filter(|_| dependent.once()).map(|now| now.uid.to_string()),
             matters: false,
         }
     }
@@ -263,7 +297,7 @@ impl From<ApplyError> for Condition {
         // What the server could not be asked may yet be well.
         let state = match &error {
             ApplyError::Refused(_) => State::Failed,
-            ApplyError::Unreachable(_) | ApplyError::Silent => State::Pending,
+            ApplyError::Unreachable(_) | ApplyError::Silent | ApplyError::Deposed(_) => State::Pending,
         };
         Self {
             state,
@@ -273,11 +307,20 @@ impl From<ApplyError> for Condition {
     }
 }
 
-fn refused(reason: &str, message: String) -> Settled {
+/// What a dependent is called in the status: with its namespace where that is not the primary's.
+fn title(subject: &dyn Subject, dependent: &Dependent) -> ObjectName {
+    let name = &dependent.name;
+    if name.namespace.is_empty() || name.namespace == subject.owner().name.namespace {
+        return name.clone();
+    }
+    ObjectName::new(name.namespace.clone(), name.to_string())
+}
+
+pub(super) fn refused(reason: &str, message: String) -> Settled {
     refused_with(Condition::failed(reason, message))
 }
 
-fn refused_with(condition: Condition) -> Settled {
+pub(super) fn refused_with(condition: Condition) -> Settled {
     Settled {
         condition,
         observed: false,

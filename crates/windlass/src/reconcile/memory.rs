@@ -40,6 +40,7 @@ struct Inner {
     randoms: BTreeMap<(Box<str>, String), String>,
     writes: BTreeMap<(Kind, ObjectName), Writes>,
     status_written: Option<Instant>,
+    forced: Option<String>,
 }
 
 /// The writes to one dependent.
@@ -79,6 +80,17 @@ impl Memory {
 
     pub(super) fn keep_writes(&self, kind: &Kind, name: &ObjectName, writes: Writes) {
         self.lock().writes.insert((kind.clone(), name.clone()), writes);
+    }
+
+    /// Whether this force was not known before. If so, fights are forgotten.
+    pub(super) fn is_new_force(&self, force: Option<&String>) -> bool {
+        let mut inner = self.lock();
+        if inner.forced.as_ref() == force {
+            return false;
+        }
+        inner.forced = force.cloned();
+        inner.writes.clear();
+        force.is_some()
     }
 
     /// Nothing differs: if there was a fight, it is over.

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as Standard, Time};
 use serde_json::Value;
 
-use super::{Findings, Pass};
+use super::{Findings, Next, Pass};
+use crate::annotation::PAUSED;
 use crate::controller::{Subject, overlay};
 use crate::hash::quick_hash;
 use crate::{Status, event};
@@ -86,6 +88,49 @@ impl Pass<'_> {
         // The plan may read its own status.
         let again = own_fields(&status) != own_fields(&current);
         Ok(again.then_some(Duration::ZERO))
+    }
+
+    /// Says that the primary is paused, and leaves the rest of its status as it was.
+    pub(super) async fn report_paused(&mut self) -> Next {
+        let mut status = self.previous_status();
+        let message = if self.stored.deleting {
+            format!("deletion waits until the annotation {PAUSED} is gone")
+        } else {
+            format!("nothing is done until the annotation {PAUSED} is gone")
+        };
+        let before = status.conditions.iter().find(|one| one.type_ == "Paused");
+        if before.is_some_and(|before| before.message == message) {
+            return Next::Settled;
+        }
+        let now = self.reconciler.context.now();
+        let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let paused = Standard {
+            type_: "Paused".into(),
+            status: "True".into(),
+            reason: "Annotation".into(),
+            message,
+            observed_generation: status.observed_generation,
+            last_transition_time: before.map_or(Time(now), |before| before.last_transition_time.clone()),
+        };
+        status.conditions.retain(|one| one.type_ != "Paused");
+        status.conditions.push(paused);
+        let observed = self.stored.value();
+        let mut whole = observed
+            .get("status")
+            .cloned()
+            .unwrap_or_else(|| Value::Object(Default::default()));
+        overlay(&mut whole, &status);
+        self.cache().writing_status(self.key, quick_hash(&whole));
+        let kind = self.controller.kind();
+        match self.requests.status(kind, &self.stored, &whole).await {
+            Ok(object) => self.cache().wrote_status(self.key, kind, object),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                tracing::warn!(primary = %self.key.name, %error, "failed to write the status");
+                return Next::Retry;
+            }
+        }
+        Next::Settled
     }
 
     /// The framework's part of the status as it is now.

@@ -36,44 +36,53 @@ impl Decision {
         !matches!(self, Self::Denied(_))
     }
 
-    /// Why, as access reviews tell it.
+    /// Why, as access reviews tell it; it is the decision about that user.
     #[must_use]
-    pub fn reason(&self) -> String {
+    pub fn reason(&self, user: &User) -> String {
         match self {
             Self::Privileged => String::new(),
-            Self::Granted(grant) => format!("RBAC: allowed by {grant}"),
+            Self::Granted(grant) => format!("RBAC: allowed by {}", grant.told(user)),
             Self::Denied(missing) => missing.reason(),
         }
     }
 }
 
-/// A binding that grants something to one of its subjects.
+/// A binding that grants something.
 #[derive(Clone, Debug)]
-pub struct Grant {
-    binding: Arc<Binding>,
-    user: String,
-    groups: Vec<String>,
-}
+pub struct Grant(Arc<Binding>);
 
-impl std::fmt::Display for Grant {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Binding { name, namespace, role_ref, subjects } = &*self.binding;
+impl Grant {
+    /// The binding, its role, and the first of its subjects that the user is.
+    fn told(&self, user: &User) -> String {
+        let Binding {
+            name,
+            namespace,
+            role_ref,
+            subjects,
+        } = &*self.0;
         let (kind, binding) = match namespace.as_str() {
             "" => ("ClusterRoleBinding", name.clone()),
             namespace => ("RoleBinding", format!("{name}/{namespace}")),
         };
-        write!(out, "{kind} {} of {} {} to ", quote(&binding), role_ref.kind, quote(&role_ref.name))?;
         let applies = |subject: &&Subject| match subject.user(namespace) {
-            Some(user) => user == self.user,
-            None => subject.kind == "Group" && self.groups.contains(&subject.name),
+            Some(own) => own == user.name,
+            None => subject.kind == "Group" && user.groups.contains(&subject.name),
         };
-        let Some(subject) = subjects.iter().find(applies) else { return Ok(()) };
-        let name = match (subject.kind.as_str(), subject.namespace.as_str()) {
-            ("ServiceAccount", "") => format!("{}/{namespace}", subject.name),
-            ("ServiceAccount", own) => format!("{}/{own}", subject.name),
-            _ => subject.name.clone(),
-        };
-        write!(out, "{} {}", subject.kind, quote(&name))
+        let whom = subjects.iter().find(applies).map(|subject| {
+            let name = match (subject.kind.as_str(), subject.namespace.as_str()) {
+                ("ServiceAccount", "") => format!("{}/{namespace}", subject.name),
+                ("ServiceAccount", own) => format!("{}/{own}", subject.name),
+                _ => subject.name.clone(),
+            };
+            format!("{} {}", subject.kind, quote(&name))
+        });
+        format!(
+            "{kind} {} of {} {} to {}",
+            quote(&binding),
+            role_ref.kind,
+            quote(&role_ref.name),
+            whom.unwrap_or_default()
+        )
     }
 }
 
@@ -85,7 +94,9 @@ impl Missing {
     /// What refusals say about it; nothing where nothing is missing.
     #[must_use]
     pub fn reason(&self) -> String {
-        self.error().map(|error| format!("RBAC: {error}")).unwrap_or_default()
+        self.error()
+            .map(|error| format!("RBAC: {error}"))
+            .unwrap_or_default()
     }
 
     /// What is missing.
@@ -100,7 +111,11 @@ impl Missing {
     }
 
     fn add(&mut self, role: &RoleRef) {
-        self.0.insert(format!("{}.{GROUP} {} not found", role.kind.to_lowercase(), quote(&role.name)));
+        self.0.insert(format!(
+            "{}.{GROUP} {} not found",
+            role.kind.to_lowercase(),
+            quote(&role.name)
+        ));
     }
 }
 
@@ -173,11 +188,7 @@ impl Policy {
         for binding in self.applying(user, wanted.namespace()) {
             match self.rules_of(&binding.role_ref, &binding.namespace) {
                 Some(rules) if rules.iter().any(|rule| rule.allows(wanted)) => {
-                    return Decision::Granted(Grant {
-                        binding: Arc::clone(binding),
-                        user: user.name.clone(),
-                        groups: user.groups.clone(),
-                    });
+                    return Decision::Granted(Grant(Arc::clone(binding)));
                 }
                 Some(_) => {}
                 None => missing.add(&binding.role_ref),
@@ -217,12 +228,19 @@ impl Policy {
 
     /// The bindings for a user; one that is for several of its groups comes several times.
     fn applying<'p>(&'p self, user: &'p User, namespace: &'p str) -> impl Iterator<Item = &'p Arc<Binding>> {
-        let namespaces = ["", namespace].into_iter().take(if namespace.is_empty() { 1 } else { 2 });
-        namespaces.filter_map(|namespace| self.bindings.get(namespace)).flat_map(|bindings| {
-            let own = bindings.of_users.get(&user.name);
-            let groups = user.groups.iter().filter_map(|group| bindings.of_groups.get(group));
-            own.into_iter().chain(groups).flat_map(BTreeMap::values)
-        })
+        let namespaces = ["", namespace]
+            .into_iter()
+            .take(if namespace.is_empty() { 1 } else { 2 });
+        namespaces
+            .filter_map(|namespace| self.bindings.get(namespace))
+            .flat_map(|bindings| {
+                let own = bindings.of_users.get(&user.name);
+                let groups = user
+                    .groups
+                    .iter()
+                    .filter_map(|group| bindings.of_groups.get(group));
+                own.into_iter().chain(groups).flat_map(BTreeMap::values)
+            })
     }
 
     /// Brings what is known of a role or binding to what the store has now.
@@ -249,7 +267,9 @@ impl Policy {
                 roles.insert(name.to_owned(), rules.into());
             }
             None => {
-                let Some(roles) = self.roles.get_mut(namespace) else { return };
+                let Some(roles) = self.roles.get_mut(namespace) else {
+                    return;
+                };
                 roles.remove(name);
                 if roles.is_empty() {
                     self.roles.remove(namespace);
@@ -262,8 +282,12 @@ impl Policy {
         let bindings = self.bindings.entry(namespace.to_owned()).or_default();
         bindings.remove(name);
         if let Some(BindingBody { role_ref, subjects }) = body {
-            let binding =
-                Binding { name: name.to_owned(), namespace: namespace.to_owned(), role_ref, subjects };
+            let binding = Binding {
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                role_ref,
+                subjects,
+            };
             bindings.add(Arc::new(binding));
         }
         if bindings.all.is_empty() {
@@ -280,13 +304,18 @@ impl Bindings {
                 None if subject.kind == "Group" => (&mut self.of_groups, subject.name.clone()),
                 None => continue,
             };
-            index.entry(subject).or_default().insert(binding.name.clone(), Arc::clone(&binding));
+            index
+                .entry(subject)
+                .or_default()
+                .insert(binding.name.clone(), Arc::clone(&binding));
         }
         self.all.insert(binding.name.clone(), binding);
     }
 
     fn remove(&mut self, name: &str) {
-        let Some(binding) = self.all.remove(name) else { return };
+        let Some(binding) = self.all.remove(name) else {
+            return;
+        };
         for subject in &binding.subjects {
             let (index, subject) = match subject.user(&binding.namespace) {
                 Some(user) => (&mut self.of_users, user),
@@ -354,22 +383,30 @@ mod tests {
     }
 
     fn get<'a>(namespace: &'a str) -> Attributes<'a> {
-        let target = ResourceTarget { resource: "configmaps", namespace, name: "x", ..ResourceTarget::default() };
-        Attributes { verb: "get", target: Target::Resource(target) }
+        let target = ResourceTarget {
+            resource: "configmaps",
+            namespace,
+            name: "x",
+            ..ResourceTarget::default()
+        };
+        Attributes {
+            verb: "get",
+            target: Target::Resource(target),
+        }
     }
 
     #[test]
     fn a_binding_grants_its_role_in_its_namespace() {
         let policy = policy();
-        let crew = User::new("ann", &["crew"]);
+        let (crew, robot) = (User::new("ann", &["crew"]), User::service_account("a", "robot"));
         assert_eq!(
-            policy.decide(&crew, &get("a")).reason(),
+            policy.decide(&crew, &get("a")).reason(&crew),
             "RBAC: allowed by RoleBinding \"readers/a\" of Role \"reader\" to Group \"crew\""
         );
         assert!(!policy.decide(&crew, &get("b")).is_allowed());
         assert!(!policy.decide(&User::new("bob", &[]), &get("a")).is_allowed());
         assert_eq!(
-            policy.decide(&User::service_account("a", "robot"), &get("a")).reason(),
+            policy.decide(&robot, &get("a")).reason(&robot),
             "RBAC: allowed by RoleBinding \"readers/a\" of Role \"reader\" to ServiceAccount \"robot/a\""
         );
     }
@@ -380,7 +417,10 @@ mod tests {
         policy.set_role("a", "reader", None);
         let crew = User::new("ann", &["crew"]);
         let decision = policy.decide(&crew, &get("a"));
-        assert_eq!(decision.reason(), "RBAC: role.rbac.authorization.k8s.io \"reader\" not found");
+        assert_eq!(
+            decision.reason(&crew),
+            "RBAC: role.rbac.authorization.k8s.io \"reader\" not found"
+        );
         policy.set_binding("a", "readers", None);
         assert!(policy.bindings.is_empty() && policy.roles.is_empty());
     }

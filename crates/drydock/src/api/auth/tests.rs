@@ -16,7 +16,12 @@ use crate::{Drydock, Options};
 #[test]
 fn service_accounts_are_told_from_other_users() {
     assert_eq!(account_of("system:serviceaccount:a:b"), Some(("a", "b")));
-    for name in ["ann", "system:serviceaccount:a", "system:serviceaccount::b", "system:serviceaccount:a:b:c"] {
+    for name in [
+        "ann",
+        "system:serviceaccount:a",
+        "system:serviceaccount::b",
+        "system:serviceaccount:a:b:c",
+    ] {
         assert_eq!(account_of(name), None, "{name}");
     }
 }
@@ -41,11 +46,18 @@ fn a_refusal_names_user_verb_resource_and_namespace() {
 }
 
 async fn drydock(controllers: Selection) -> Drydock {
-    let options = Options { controllers, ..Options::seeded(1) };
+    let options = Options {
+        controllers,
+        ..Options::seeded(1)
+    };
     let drydock = Drydock::start(options).await.unwrap();
     let client = drydock.client("test");
     create::<Namespace>(&Api::all(client.clone()), json!({"metadata": {"name": "a"}})).await;
-    create::<ServiceAccount>(&Api::namespaced(client, "a"), json!({"metadata": {"name": "robot"}})).await;
+    create::<ServiceAccount>(
+        &Api::namespaced(client, "a"),
+        json!({"metadata": {"name": "robot"}}),
+    )
+    .await;
     drydock
 }
 
@@ -53,7 +65,9 @@ async fn create<K>(api: &Api<K>, object: Value)
 where
     K: Clone + DeserializeOwned + serde::Serialize + std::fmt::Debug,
 {
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap())
+        .await
+        .unwrap();
 }
 
 /// Lets the service account read config maps.
@@ -71,13 +85,28 @@ async fn grant(client: &Client) {
 }
 
 /// Sends a request as over a connection without a certificate.
-async fn send(server: &Server, method: &str, path: &str, token: Option<&str>, body: Value) -> (StatusCode, Value) {
-    let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+async fn send(
+    server: &Server,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: Value,
+) -> (StatusCode, Value) {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer = server.handle(request.body(Full::new(bytes::Bytes::from(body))).unwrap()).await;
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let answer = server
+        .handle(request.body(Full::new(bytes::Bytes::from(body))).unwrap())
+        .await;
     let code = answer.status();
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
@@ -88,10 +117,19 @@ async fn token(drydock: &Drydock, seconds: i64) -> String {
     let mut request = Request::builder()
         .method("POST")
         .uri("/api/v1/namespaces/a/serviceaccounts/robot/token")
-        .body(Full::new(bytes::Bytes::from(json!({"spec": {"expirationSeconds": seconds}}).to_string())))
+        .body(Full::new(bytes::Bytes::from(
+            json!({"spec": {"expirationSeconds": seconds}}).to_string(),
+        )))
         .unwrap();
     request.extensions_mut().insert(User::master("admin"));
-    let body = server.handle(request).await.into_body().collect().await.unwrap().to_bytes();
+    let body = server
+        .handle(request)
+        .await
+        .into_body()
+        .collect()
+        .await
+        .unwrap()
+        .to_bytes();
     let answer: Value = serde_json::from_slice(&body).unwrap();
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
@@ -118,10 +156,20 @@ async fn a_token_is_good_until_it_expires() {
     let (_, review) = send(server, "POST", path, Some(&token), review).await;
     let user = &review["status"]["userInfo"];
     assert_eq!(user["username"], "system:serviceaccount:a:robot");
-    assert_eq!(user["groups"], json!(["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"]));
+    assert_eq!(
+        user["groups"],
+        json!([
+            "system:serviceaccounts",
+            "system:serviceaccounts:a",
+            "system:authenticated"
+        ])
+    );
     tokio::time::advance(Duration::from_secs(670)).await;
     let (code, refusal) = get().await;
-    assert_eq!((code, &refusal["message"]), (StatusCode::UNAUTHORIZED, &json!("Unauthorized")));
+    assert_eq!(
+        (code, &refusal["message"]),
+        (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
+    );
 }
 
 #[tokio::test]
@@ -134,7 +182,11 @@ async fn a_token_goes_with_its_account() {
     accounts.delete("robot", &DeleteParams::default()).await.unwrap();
     assert_eq!(get().await.0, StatusCode::UNAUTHORIZED);
     create(&accounts, json!({"metadata": {"name": "robot"}})).await;
-    assert_eq!(get().await.0, StatusCode::UNAUTHORIZED, "another account of that name");
+    assert_eq!(
+        get().await.0,
+        StatusCode::UNAUTHORIZED,
+        "another account of that name"
+    );
 }
 
 #[tokio::test]
@@ -171,10 +223,19 @@ async fn aggregated_roles_follow_those_they_gather() {
     let roles = Api::<ClusterRole>::all(drydock.client("test"));
     let rule = json!({"apiGroups": ["acme.io"], "resources": ["anvils"], "verbs": ["get"]});
     let labels = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
-    create(&roles, json!({"metadata": {"name": "anvils", "labels": labels}, "rules": [rule]})).await;
+    create(
+        &roles,
+        json!({"metadata": {"name": "anvils", "labels": labels}, "rules": [rule]}),
+    )
+    .await;
     let gathers = |role: ClusterRole| {
         let rules = role.rules.unwrap_or_default();
-        rules.iter().any(|rule| rule.resources.iter().flatten().any(|resource| resource == "anvils"))
+        rules.iter().any(|rule| {
+            rule.resources
+                .iter()
+                .flatten()
+                .any(|resource| resource == "anvils")
+        })
     };
     for name in ["view", "edit", "admin"] {
         let gathered = async {
@@ -182,6 +243,8 @@ async fn aggregated_roles_follow_those_they_gather() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), gathered).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(10), gathered)
+            .await
+            .unwrap();
     }
 }

@@ -23,7 +23,8 @@ pub(super) fn create(_: &Write<'_>, object: &mut Value) -> Outcome<()> {
         object["spec"]["template"]["metadata"]["labels"][label] = value.as_str().into();
     }
     if object["spec"].get("selector").is_none_or(Value::is_null) {
-        object["spec"]["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+        object["spec"]["selector"] = json!({});
     }
+    object["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.into();
     Ok(())
 }

@@ -72,6 +72,16 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
         }
         _ => wanted,
     };
+    // Without a selector nobody knows which families the endpoints of a headless service will have.
+    let open = address == "None" && spec.get("selector").is_none_or(|selector| selector.is_null());
+    if open {
+        if spec.get("ipFamilyPolicy").is_none() {
+            spec["ipFamilyPolicy"] = "RequireDualStack".into();
+        }
+        if spec.get("ipFamilies").is_none() && spec["ipFamilyPolicy"] != "SingleStack" {
+            spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
+        }
+    }
     spec["clusterIPs"] = json!([address]);
     spec["clusterIP"] = address.into();
     if spec.get("ipFamilies").is_none() {

@@ -21,7 +21,11 @@ pub(super) fn config_map(out: &mut Errors, map: &Value) {
         let at = &DATA.key(key);
         reasons(out, key, at, names::config_map_key(key));
         if has(&map["binaryData"], key) {
-            out.push(FieldError::invalid(at, key, "duplicate of key present in binaryData"));
+            out.push(FieldError::invalid(
+                at,
+                key,
+                "duplicate of key present in binaryData",
+            ));
         }
         size += value.as_str().unwrap_or_default().len();
     }
@@ -30,8 +34,8 @@ pub(super) fn config_map(out: &mut Errors, map: &Value) {
         size += decoded_length(value);
     }
     if size > MOST {
-        // The path of the whole object is empty.
-        out.push(FieldError::too_long("", MOST));
+        // So the server writes the path of the whole object.
+        out.push(FieldError::too_long("[]", MOST));
     }
 }
 
@@ -67,16 +71,12 @@ pub(super) fn secret(out: &mut Errors, secret: &Value) {
         }
         "kubernetes.io/dockercfg" => registry(out, data, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => registry(out, data, ".dockerconfigjson"),
-        "kubernetes.io/basic-auth" => {
-            if !has(data, "username") && !has(data, "password") {
-                need(out, "username");
-                need(out, "password");
-            }
+        "kubernetes.io/basic-auth" if !has(data, "username") && !has(data, "password") => {
+            need(out, "username");
+            need(out, "password");
         }
-        "kubernetes.io/ssh-auth" => {
-            if text(data, "ssh-privatekey").is_empty() {
-                out.push(FieldError::required(DATA.key("ssh-privatekey"), ""));
-            }
+        "kubernetes.io/ssh-auth" if text(data, "ssh-privatekey").is_empty() => {
+            out.push(FieldError::required(DATA.key("ssh-privatekey"), ""));
         }
         "kubernetes.io/tls" => {
             need(out, "tls.crt");
@@ -128,7 +128,10 @@ fn registry(out: &mut Errors, data: &Value, key: &str) {
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
         Err(error) => {
             let position = error.column().saturating_sub(1);
-            match std::str::from_utf8(&bytes).ok().and_then(|text| text.chars().nth(position)) {
+            match std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(|text| text.chars().nth(position))
+            {
                 Some(c) => format!("invalid character '{c}' looking for beginning of value"),
                 None => "unexpected end of JSON input".to_owned(),
             }
@@ -140,5 +143,11 @@ fn registry(out: &mut Errors, data: &Value, key: &str) {
 /// How many bytes base64 holds.
 fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
-    text.len() / 4 * 3 - text.bytes().rev().take_while(|byte| *byte == b'=').count().min(text.len() / 4 * 3)
+    text.len() / 4 * 3
+        - text
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'=')
+            .count()
+            .min(text.len() / 4 * 3)
 }

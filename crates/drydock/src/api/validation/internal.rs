@@ -15,8 +15,12 @@ use windlass_machinery::invalid::Shown;
 
 use super::diff;
 
-static TYPES: LazyLock<HashMap<&'static str, Type>> =
-    LazyLock::new(|| include_str!("internal.txt").lines().filter_map(Type::parse).collect());
+static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
+    include_str!("internal.txt")
+        .lines()
+        .filter_map(Type::parse)
+        .collect()
+});
 
 /// The object as a message shows it.
 pub(super) fn shown(ty: &str, value: &Value) -> Shown {
@@ -74,7 +78,11 @@ impl Type {
 impl Member {
     fn parse(word: &'static str) -> Self {
         if let Some((field, ty)) = word.split_once('^') {
-            return Self { name: "", field: field.to_owned(), form: Form::Inline(ty) };
+            return Self {
+                name: "",
+                field: field.to_owned(),
+                form: Form::Inline(ty),
+            };
         }
         let (name, form) = word.split_once(':').unwrap_or((word, "*"));
         let (name, field) = match name.split_once('=') {
@@ -99,7 +107,12 @@ impl Member {
 
 fn lower_first(name: &str) -> String {
     let mut chars = name.chars();
-    chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
+    chars
+        .next()
+        .map(|first| first.to_ascii_lowercase())
+        .into_iter()
+        .chain(chars)
+        .collect()
 }
 
 /// A value with its fields in order.
@@ -122,7 +135,11 @@ fn members(ty: &str, value: &Value, around: &Value, out: &mut Vec<(String, Tree)
     let Some(known) = TYPES.get(ty) else { return };
     for member in &known.members {
         if let Form::Inline(ty) = member.form {
-            let inner = if member.field.is_empty() { value } else { &value[&member.field] };
+            let inner = if member.field.is_empty() {
+                value
+            } else {
+                &value[&member.field]
+            };
             members(ty, inner, around, out);
             continue;
         }
@@ -149,9 +166,14 @@ fn part(form: Form, found: &Value, around: &Value) -> Tree {
         Form::Struct(ty) => structure(ty, found),
         _ if !found.is_null() => match form {
             Form::Pointer(ty) => structure(ty, found),
-            Form::List(ty) => {
-                Tree::List(found.as_array().into_iter().flatten().map(|item| structure(ty, item)).collect())
-            }
+            Form::List(ty) => Tree::List(
+                found
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|item| structure(ty, item))
+                    .collect(),
+            ),
             _ => plain(found),
         },
         Form::Text => zero("\"\""),
@@ -166,7 +188,10 @@ fn plain(value: &Value) -> Tree {
     match value {
         Value::Array(items) => Tree::List(items.iter().map(plain).collect()),
         Value::Object(map) => {
-            let mut fields: Vec<_> = map.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
+            let mut fields: Vec<_> = map
+                .iter()
+                .map(|(name, value)| (name.clone(), plain(value)))
+                .collect();
             fields.sort_by(|left, right| left.0.cmp(&right.0));
             Tree::Fields(fields)
         }
@@ -244,7 +269,8 @@ mod tests {
     fn all_types_are_known() {
         for (name, ty) in TYPES.iter() {
             for member in &ty.members {
-                if let Form::Struct(ty) | Form::Pointer(ty) | Form::List(ty) | Form::Inline(ty) = member.form {
+                if let Form::Struct(ty) | Form::Pointer(ty) | Form::List(ty) | Form::Inline(ty) = member.form
+                {
                     assert!(TYPES.contains_key(ty), "{name} has a field of {ty}");
                 }
             }

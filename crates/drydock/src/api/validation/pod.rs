@@ -7,8 +7,8 @@ use windlass_machinery::names;
 use super::container::{self, Pod};
 use super::env::annotation;
 use super::field::{
-    At, Errors, annotations, choice, count, entries, has, is, labels, list, named, number, optional_choice, reasons,
-    text,
+    At, Errors, annotations, choice, count, entries, has, is, labels, list, named, number, optional_choice,
+    reasons, text,
 };
 use super::{address, internal, resources, scheduling, security, volume};
 
@@ -25,7 +25,10 @@ pub(super) fn create(out: &mut Errors, pod: &Value) {
     whole(out, pod);
     let spec = &pod["spec"];
     if !list(spec, "ephemeralContainers").is_empty() {
-        out.push(FieldError::forbidden(SPEC.child("ephemeralContainers"), "cannot be set on create"));
+        out.push(FieldError::forbidden(
+            SPEC.child("ephemeralContainers"),
+            "cannot be set on create",
+        ));
     }
     if !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
         let why = "cannot be set until all schedulingGates have been cleared";
@@ -41,7 +44,10 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     for sort in ["containers", "initContainers"] {
         let at = &SPEC.child(sort);
         if list(spec, sort).len() != list(was, sort).len() {
-            out.push(FieldError::forbidden(at, "pod updates may not add or remove containers"));
+            out.push(FieldError::forbidden(
+                at,
+                "pod updates may not add or remove containers",
+            ));
             return;
         }
         for (index, one) in list(spec, sort).iter().enumerate() {
@@ -57,6 +63,7 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     }
     added_tolerations(out, spec, was);
     removed_gates(out, spec, was);
+    selector_of_gated(out, spec, was);
     let allowed = with_allowed_changes(spec, was);
     if comparable(&allowed) != comparable(was) {
         let changes = internal::difference("PodSpec", was, &allowed);
@@ -73,11 +80,18 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     for (index, condition) in list(status, "conditions").iter().enumerate() {
         let kind = text(condition, "type");
         if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            reasons(out, kind, &at.index(index).child("Type"), names::qualified_name(kind));
+            reasons(
+                out,
+                kind,
+                &at.index(index).child("Type"),
+                names::qualified_name(kind),
+            );
         }
     }
     if status["nominatedNodeName"] != was["nominatedNodeName"] {
-        named(out, status, "nominatedNodeName", &STATUS, |name| names::subdomain_name(name, false));
+        named(out, status, "nominatedNodeName", &STATUS, |name| {
+            names::subdomain_name(name, false)
+        });
     }
     let policy = text(&old["spec"], "restartPolicy");
     let at = &STATUS.child("containerStatuses");
@@ -89,7 +103,10 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
             _ => false,
         };
         let own = |spec: &Value| text(spec, "name") == text(before, "name");
-        let rules = list(&old["spec"], "containers").iter().find(|one| own(one)).is_some_and(|one| has(one, "restartPolicy"));
+        let rules = list(&old["spec"], "containers")
+            .iter()
+            .find(|one| own(one))
+            .is_some_and(|one| has(one, "restartPolicy"));
         if ended.is_null() || restarts || rules {
             continue;
         }
@@ -134,15 +151,20 @@ pub(super) fn ephemeral_containers(out: &mut Errors, new: &Value, old: &Value) {
 
 /// The template of a pod.
 pub(super) fn template(out: &mut Errors, template: &Value, at: &At<'_>) {
-    labels(out, &template["metadata"], "labels", at);
-    annotations(out, &template["metadata"], "annotations", at);
-    own_annotations(out, &template["metadata"], &template["spec"], at);
+    template_metadata(out, template, at);
     let at = &at.child("spec");
     spec(out, &template["spec"], "", at, false);
     if !list(&template["spec"], "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
         out.push(FieldError::forbidden(at.child("ephemeralContainers"), why));
     }
+}
+
+/// The metadata of a template, once more: for workloads that check it themselves as well.
+pub(super) fn template_metadata(out: &mut Errors, template: &Value, at: &At<'_>) {
+    labels(out, &template["metadata"], "labels", at);
+    annotations(out, &template["metadata"], "annotations", at);
+    own_annotations(out, &template["metadata"], &template["spec"], at);
 }
 
 fn whole(out: &mut Errors, pod: &Value) {
@@ -158,7 +180,10 @@ fn whole(out: &mut Errors, pod: &Value) {
             for (index, source) in list(&volume["projected"], "sources").iter().enumerate() {
                 if has(source, "serviceAccountToken") {
                     let why = "must not be specified when serviceAccountName is not set";
-                    out.push(FieldError::forbidden(at.index(index).child("serviceAccountToken"), why));
+                    out.push(FieldError::forbidden(
+                        at.index(index).child("serviceAccountToken"),
+                        why,
+                    ));
                 }
             }
         }
@@ -199,7 +224,10 @@ fn annotation_changes(out: &mut Errors, new: &Value, old: &Value) {
 fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     let grace = number(spec, "terminationGracePeriodSeconds");
     if grace.is_none() {
-        out.push(FieldError::required(at.child("terminationGracePeriodSeconds"), ""));
+        out.push(FieldError::required(
+            at.child("terminationGracePeriodSeconds"),
+            "",
+        ));
     }
     let volumes = volume::volumes(out, spec, name, at);
     let pod = Pod { spec, volumes, grace };
@@ -211,7 +239,13 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     }
     host_network(out, spec, at, is_pod);
     choice(out, spec, "restartPolicy", at, &["Always", "OnFailure", "Never"]);
-    choice(out, spec, "dnsPolicy", at, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
+    choice(
+        out,
+        spec,
+        "dnsPolicy",
+        at,
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+    );
     labels(out, spec, "nodeSelector", at);
     security::of_pod(out, spec, at);
     scheduling::affinity(out, spec, at);
@@ -235,7 +269,13 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     for field in ["priorityClassName", "runtimeClassName"] {
         named(out, spec, field, at, |name| names::subdomain_name(name, false));
     }
-    optional_choice(out, spec, "preemptionPolicy", at, &["PreemptLowerPriority", "Never"]);
+    optional_choice(
+        out,
+        spec,
+        "preemptionPolicy",
+        at,
+        &["PreemptLowerPriority", "Never"],
+    );
     security::os(out, spec, at);
 }
 
@@ -262,7 +302,10 @@ fn dns(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let servers = list(config, "nameservers");
     if text(spec, "dnsPolicy") == "None" {
         if config.is_null() {
-            out.push(FieldError::required(at, "must provide `dnsConfig` when `dnsPolicy` is None"));
+            out.push(FieldError::required(
+                at,
+                "must provide `dnsConfig` when `dnsPolicy` is None",
+            ));
             return;
         }
         if servers.is_empty() {
@@ -273,20 +316,28 @@ fn dns(out: &mut Errors, spec: &Value, at: &At<'_>) {
     }
     let inner = &at.child("nameservers");
     if servers.len() > 3 {
-        out.push(FieldError::invalid(inner, &config["nameservers"], "must not have more than 3 nameservers"));
+        out.push(FieldError::invalid(
+            inner,
+            &config["nameservers"],
+            "must not have more than 3 nameservers",
+        ));
     }
     for (index, server) in servers.iter().enumerate() {
         address::ip(out, server.as_str().unwrap_or_default(), &inner.index(index));
     }
     let (searches, inner) = (list(config, "searches"), &at.child("searches"));
     if searches.len() > 32 {
-        out.push(FieldError::invalid(inner, &config["searches"], "must not have more than 32 search paths"));
+        out.push(FieldError::invalid(
+            inner,
+            &config["searches"],
+            "must not have more than 32 search paths",
+        ));
     }
     for (index, search) in searches.iter().enumerate() {
         let search = search.as_str().unwrap_or_default();
         let plain = search.strip_suffix('.').unwrap_or(search);
-        if search != "." && !names::dns1123_subdomain(&plain.replace('_', "a")).is_empty() {
-            reasons(out, plain, &inner.index(index), names::dns1123_subdomain(plain));
+        if search != "." {
+            reasons(out, plain, &inner.index(index), search_path(plain));
         }
     }
     let inner = &at.child("options");
@@ -297,14 +348,44 @@ fn dns(out: &mut Errors, spec: &Value, at: &At<'_>) {
     }
 }
 
+/// A DNS subdomain whose labels may have underscores.
+fn search_path(value: &str) -> Vec<String> {
+    const REGEX: &str = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let good = |label: &str| {
+        let label = label.strip_prefix('_').unwrap_or(label);
+        label.starts_with(edge) && label.ends_with(edge) && label.chars().all(|c| edge(c) || "-_".contains(c))
+    };
+    let mut why = Vec::new();
+    if value.len() > 253 {
+        why.push("must be no more than 253 characters".to_owned());
+    }
+    if !value.split('.').all(good) {
+        why.push(names::regex_text(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+            REGEX,
+            &["example.com"],
+        ));
+    }
+    why
+}
+
 fn host_name(out: &mut Errors, spec: &Value, at: &At<'_>) {
-    let Some(name) = spec["hostnameOverride"].as_str() else { return };
+    let Some(name) = spec["hostnameOverride"].as_str() else {
+        return;
+    };
     let at = &at.child("hostnameOverride");
     if is(spec, "setHostnameAsFQDN") {
-        out.push(FieldError::forbidden(at, "may not be specified when setHostnameAsFQDN is true"));
+        out.push(FieldError::forbidden(
+            at,
+            "may not be specified when setHostnameAsFQDN is true",
+        ));
     }
     if is(spec, "hostNetwork") {
-        out.push(FieldError::forbidden(at, "may not be specified when hostNetwork is true"));
+        out.push(FieldError::forbidden(
+            at,
+            "may not be specified when hostNetwork is true",
+        ));
     }
     if name.len() > 64 {
         out.push(FieldError::too_long(at, 64));
@@ -328,14 +409,21 @@ fn host_aliases(out: &mut Errors, spec: &Value, at: &At<'_>) {
 /// A deadline may come nearer, but not go away; whether the other rules apply as well.
 fn deadline(out: &mut Errors, spec: &Value, was: &Value) -> bool {
     let at = SPEC.child("activeDeadlineSeconds");
-    match (number(spec, "activeDeadlineSeconds"), number(was, "activeDeadlineSeconds")) {
+    match (
+        number(spec, "activeDeadlineSeconds"),
+        number(was, "activeDeadlineSeconds"),
+    ) {
         (Some(now), _) if !(0..=i64::from(i32::MAX)).contains(&now) => {
             let why = names::in_range(now, 0, i64::from(i32::MAX));
             out.extend(why.into_iter().map(|why| FieldError::invalid(at, now, why)));
             return false;
         }
         (Some(now), Some(was)) if was < now => {
-            out.push(FieldError::invalid(at, now, "must be less than or equal to previous value"));
+            out.push(FieldError::invalid(
+                at,
+                now,
+                "must be less than or equal to previous value",
+            ));
             return false;
         }
         (None, Some(_)) => {
@@ -357,7 +445,10 @@ fn added_tolerations(out: &mut Errors, spec: &Value, was: &Value) {
         };
         rest(old) == rest(new)
     };
-    if list(was, "tolerations").iter().any(|old| !now.iter().any(|new| same(old, new))) {
+    if list(was, "tolerations")
+        .iter()
+        .any(|old| !now.iter().any(|new| same(old, new)))
+    {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         out.push(FieldError::forbidden(SPEC.child("tolerations"), why));
         return;
@@ -377,6 +468,24 @@ fn removed_gates(out: &mut Errors, spec: &Value, was: &Value) {
     }
 }
 
+fn is_gated(spec: &Value) -> bool {
+    !list(spec, "schedulingGates").is_empty()
+}
+
+/// A pod that waits at a gate may still be sent to fewer nodes.
+fn selector_of_gated(out: &mut Errors, spec: &Value, was: &Value) {
+    let narrows =
+        entries(was, "nodeSelector").all(|(key, value)| spec["nodeSelector"].get(key) == Some(value));
+    if is_gated(was) && !narrows {
+        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        out.push(FieldError::invalid(
+            SPEC.child("nodeSelector"),
+            &spec["nodeSelector"],
+            why,
+        ));
+    }
+}
+
 /// The new specification with the old values of what may be changed.
 fn with_allowed_changes(spec: &Value, was: &Value) -> Value {
     let mut spec = spec.as_object().cloned().unwrap_or_default();
@@ -386,7 +495,13 @@ fn with_allowed_changes(spec: &Value, was: &Value) -> Value {
     };
     for sort in ["containers", "initContainers"] {
         let old = list(was, sort);
-        for (new, old) in spec.get_mut(sort).and_then(Value::as_array_mut).into_iter().flatten().zip(old) {
+        for (new, old) in spec
+            .get_mut(sort)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+            .zip(old)
+        {
             new["image"] = old["image"].clone();
         }
     }
@@ -397,13 +512,8 @@ fn with_allowed_changes(spec: &Value, was: &Value) -> Value {
     if number(was, grace).is_some_and(|was| was < 0) && spec.get(grace).is_some_and(|now| *now == 1) {
         keep(&mut spec, grace);
     }
-    // A pod that waits at a gate may still be sent to fewer nodes.
-    if !list(was, "schedulingGates").is_empty() {
-        let narrows = entries(was, "nodeSelector")
-            .all(|(key, value)| spec.get("nodeSelector").is_some_and(|now| now.get(key) == Some(value)));
-        if narrows {
-            keep(&mut spec, "nodeSelector");
-        }
+    if is_gated(was) {
+        keep(&mut spec, "nodeSelector");
     }
     Value::Object(spec)
 }

@@ -46,7 +46,10 @@ pub(super) fn node_selector(out: &mut Errors, selector: &Value, at: &At<'_>) {
     let at = &at.child("nodeSelectorTerms");
     let terms = list(selector, "nodeSelectorTerms");
     if terms.is_empty() {
-        out.push(FieldError::required(at, "must have at least one node selector term"));
+        out.push(FieldError::required(
+            at,
+            "must have at least one node selector term",
+        ));
     }
     for (index, term) in terms.iter().enumerate() {
         node_term(out, term, &at.index(index), true);
@@ -56,7 +59,11 @@ pub(super) fn node_selector(out: &mut Errors, selector: &Value, at: &At<'_>) {
 fn weight(out: &mut Errors, term: &Value, at: &At<'_>) {
     let weight = count(term, "weight");
     if !(1..=100).contains(&weight) {
-        out.push(FieldError::invalid(at.child("weight"), weight, "must be in the range 1-100"));
+        out.push(FieldError::invalid(
+            at.child("weight"),
+            weight,
+            "must be in the range 1-100",
+        ));
     }
 }
 
@@ -80,7 +87,11 @@ fn node_term(out: &mut Errors, term: &Value, at: &At<'_>, strict: bool) {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
             other => {
-                out.push(FieldError::invalid(at.child("operator"), other, "not a valid selector operator"));
+                out.push(FieldError::invalid(
+                    at.child("operator"),
+                    other,
+                    "not a valid selector operator",
+                ));
             }
         }
         let key = text(requirement, "key");
@@ -96,17 +107,26 @@ fn node_term(out: &mut Errors, term: &Value, at: &At<'_>, strict: bool) {
         match text(requirement, "operator") {
             "In" | "NotIn" => {
                 if list(requirement, "values").len() != 1 {
-                    let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                    let why =
+                        "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
                     out.push(FieldError::required(at.child("values"), why));
                 }
             }
             other => {
-                out.push(FieldError::invalid(at.child("operator"), other, "not a valid selector operator"));
+                out.push(FieldError::invalid(
+                    at.child("operator"),
+                    other,
+                    "not a valid selector operator",
+                ));
             }
         }
         let key = text(requirement, "key");
         if key != "metadata.name" {
-            out.push(FieldError::invalid(at.child("key"), key, "not a valid field selector key"));
+            out.push(FieldError::invalid(
+                at.child("key"),
+                key,
+                "not a valid field selector key",
+            ));
             continue;
         }
         let at = &at.child("values");
@@ -138,11 +158,15 @@ pub(super) fn tolerations(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let at = &at.child("tolerations");
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
         let at = &at.index(index);
-        let (operator, effect, value) =
-            (text(toleration, "operator"), text(toleration, "effect"), text(toleration, "value"));
+        let (operator, effect, value) = (
+            text(toleration, "operator"),
+            text(toleration, "effect"),
+            text(toleration, "value"),
+        );
         named(out, toleration, "key", at, names::qualified_name);
         if text(toleration, "key").is_empty() && operator != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let why =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             out.push(FieldError::invalid(at.child("operator"), operator, why));
         }
         if number(toleration, "tolerationSeconds").is_some() && effect != "NoExecute" {
@@ -165,7 +189,11 @@ pub(super) fn tolerations(out: &mut Errors, spec: &Value, at: &At<'_>) {
                 let known = ["Equal", "Exists", "Lt", "Gt"];
                 out.push(FieldError::not_supported(at.child("operator"), operator, known));
             }
-            other => out.push(FieldError::not_supported(at.child("operator"), other, ["Equal", "Exists"])),
+            other => out.push(FieldError::not_supported(
+                at.child("operator"),
+                other,
+                ["Equal", "Exists"],
+            )),
         }
         if !effect.is_empty() {
             optional_choice(out, toleration, "effect", at, EFFECTS);
@@ -181,7 +209,10 @@ pub(super) fn spreading(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let at = &at.child("topologySpreadConstraints");
     let all = list(spec, "topologySpreadConstraints");
     let key = |constraint: &Value| {
-        (text(constraint, "topologyKey").to_owned(), text(constraint, "whenUnsatisfiable").to_owned())
+        (
+            text(constraint, "topologyKey").to_owned(),
+            text(constraint, "whenUnsatisfiable").to_owned(),
+        )
     };
     for (index, constraint) in all.iter().enumerate() {
         let at = &at.index(index);
@@ -190,11 +221,18 @@ pub(super) fn spreading(out: &mut Errors, spec: &Value, at: &At<'_>) {
         let action = text(constraint, "whenUnsatisfiable");
         if !matches!(action, "DoNotSchedule" | "ScheduleAnyway") {
             let known = ["DoNotSchedule", "ScheduleAnyway"];
-            out.push(FieldError::not_supported(at.child("whenUnsatisfiable"), action, known));
+            out.push(FieldError::not_supported(
+                at.child("whenUnsatisfiable"),
+                action,
+                known,
+            ));
         }
         if all[index + 1..].iter().any(|other| key(other) == key(constraint)) {
             let shown = format!("{{{}, {action}}}", text(constraint, "topologyKey"));
-            out.push(FieldError::duplicate(at.child("{topologyKey, whenUnsatisfiable}"), shown));
+            out.push(FieldError::duplicate(
+                at.child("{topologyKey, whenUnsatisfiable}"),
+                shown,
+            ));
         }
         if let Some(domains) = number(constraint, "minDomains") {
             let at = &at.child("minDomains");
@@ -221,7 +259,12 @@ pub(super) fn gates(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let readiness = &at.child("readinessGates");
     for (index, gate) in list(spec, "readinessGates").iter().enumerate() {
         let name = text(gate, "conditionType");
-        reasons(out, name, &readiness.index(index).child("conditionType"), names::qualified_name(name));
+        reasons(
+            out,
+            name,
+            &readiness.index(index).child("conditionType"),
+            names::qualified_name(name),
+        );
     }
     let at = &at.child("schedulingGates");
     let mut known = BTreeSet::new();

@@ -4,9 +4,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 use windlass_machinery::decode::{self, DecodeError, Strictness};
+use windlass_machinery::schema::Type;
 use windlass_machinery::structural;
 
-use super::super::negotiation;
+use super::super::negotiation::{self, BodyForm};
+use super::super::protobuf;
 use super::super::options::FieldValidation;
 use super::super::registry::{Resource, api_version};
 use super::super::status::{Failure, Outcome};
@@ -18,18 +20,7 @@ impl Write<'_> {
     /// # Errors
     /// When it is not one of this kind.
     pub fn read_body(&mut self, headers: &HeaderMap, body: &Bytes) -> Outcome<Value> {
-        let json = if negotiation::body_is_yaml(headers)? {
-            let value = yaml(body).map_err(|error| {
-                let kind = &self.resource.kind;
-                let shown = shown(body);
-                Failure::bad_request(format!(
-                    "the object provided is unrecognized (must be of type {kind}): {error} ({shown})"
-                ))
-            })?;
-            Bytes::from(value.to_string())
-        } else {
-            body.clone()
-        };
+        let json = as_json(headers, body, self.resource.ty(), &self.resource.kind)?;
         self.check_kind(&json)?;
         let failed = |error: DecodeError| {
             let Resource { kind, version, .. } = &**self.resource;
@@ -210,11 +201,38 @@ pub fn without_type(object: Value) -> Value {
     Value::Object(map)
 }
 
+/// A body as JSON, whatever form it is in; it should be of that type and kind.
+///
+/// # Errors
+/// When it is in no form that the server reads, or not what it says.
+pub fn as_json(headers: &HeaderMap, body: &Bytes, ty: Type<'_>, kind: &str) -> Outcome<Bytes> {
+    let unrecognized = |error: String| {
+        let shown = shown(body);
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {error} ({shown})"
+        ))
+    };
+    match negotiation::body_form(headers)? {
+        BodyForm::Json => Ok(body.clone()),
+        BodyForm::Yaml => Ok(Bytes::from(yaml(body).map_err(unrecognized)?.to_string())),
+        BodyForm::Protobuf => {
+            let definition = ty.structure().map(|structure| structure.name.to_string()).unwrap_or_default();
+            protobuf::json(body, &definition).map_err(|error| unrecognized(error.to_string()))
+        }
+    }
+}
+
 /// YAML as JSON.
 ///
 /// # Errors
 /// Go's words for what is wrong with it.
 pub fn yaml(text: &[u8]) -> Result<Value, String> {
+    // Most clients send JSON, which is YAML too, and much quicker to read as what it is.
+    if text.first() == Some(&b'{')
+        && let Ok(value) = serde_json::from_slice(text)
+    {
+        return Ok(value);
+    }
     let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |location| location.line());

@@ -10,6 +10,8 @@ use super::{Write, committed, decoded, encoded, metadata_mut, metadata_of};
 use crate::store::Expect;
 
 const ORPHAN: &str = "orphan";
+const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set \
+    propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// What is left of a deleted object.
@@ -27,6 +29,7 @@ impl Write<'_> {
     /// When it is not there, or not as expected.
     pub async fn delete(&mut self, name: &str, options: &DeleteOptions) -> Outcome<Deleted> {
         let key = self.key(name);
+        self.warn_about_orphans(options);
         loop {
             let current = self
                 .server
@@ -99,6 +102,15 @@ impl Write<'_> {
             } else {
                 Deleted::Gone(status::deleted(self.resource, name, &uid))
             });
+        }
+    }
+
+    /// Who deletes a job without saying what becomes of its pods may not expect that they stay.
+    fn warn_about_orphans(&mut self, options: &DeleteOptions) {
+        let is_job = self.resource.group == "batch" && self.resource.plural == "jobs";
+        let warned = self.warnings.iter().any(|warning| warning == ORPHANS);
+        if is_job && options.propagation.is_none() && !warned {
+            self.warnings.push(ORPHANS.to_owned());
         }
     }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use futures::future::FutureExt as _;
+use futures::stream::{BoxStream, StreamExt as _};
 
 use super::super::container::State;
-use super::super::runtime::{Purpose, Running, Signal};
-use super::{ID_LETTERS, RETRY, Worker, is_sidecar};
+use super::super::runtime::{Exit, Launch, LaunchError, News, Purpose, Running, Signal};
+use super::{ID_LETTERS, RETRY, Worker};
 use crate::controllers::informer::ObjectKey;
 
 /// Which container: of the init ones or of the others, by position.
@@ -24,9 +25,8 @@ pub(super) struct Step {
 
 pub(super) enum What {
     Pulled(Result<(), String>),
-    Started(Result<Running, String>),
-    Ready,
-    Exited(i32),
+    Started(Result<Running, LaunchError>),
+    News(News, BoxStream<'static, News>),
     Retry,
     BackOffPull(String),
     KillNow,
@@ -74,12 +74,20 @@ impl Worker {
         let never_restarted = self.restart_policy() != "Always";
         let machine = &self.machines(which.init)[which.at];
         let spec = machine.spec.clone();
-        let purpose = match (which.init && !is_sidecar(machine), never_restarted && !which.init) {
+        let purpose = match (which.init && !machine.is_sidecar(), never_restarted && !which.init) {
             (true, _) => Purpose::Initialize,
             (false, true) => Purpose::Complete,
             (false, false) => Purpose::Serve,
         };
-        let started = self.kubelet.runtime.start(&self.pod, &spec, purpose);
+        let id = format!("drydock://{}", self.kubelet.context.text_of(ID_LETTERS, 64));
+        let machine = &mut self.machines(which.init)[which.at];
+        // One that ran before this process did keeps what is known of it.
+        let id = machine.id.clone().filter(|_| machine.is_running()).unwrap_or(id);
+        machine.next_id = Some(id.clone());
+        let log = self.kubelet.logs.open(&id);
+        self.machines(which.init)[which.at].log = Some(log.clone());
+        let launch = Launch { pod: &self.pod, container: &spec, purpose, log };
+        let started = self.kubelet.runtime.start(launch);
         self.push(which, started.map(What::Started));
     }
 
@@ -96,7 +104,6 @@ impl Worker {
     }
 
     pub(super) fn take(&mut self, Step { which, what }: Step) {
-        let now = self.kubelet.now();
         let machine = &mut self.machines(which.init)[which.at];
         if machine.life != which.life {
             return;
@@ -160,9 +167,13 @@ impl Worker {
                 );
             }
             What::Started(Ok(running)) => self.started(which, running),
-            What::Started(Err(why)) => {
+            What::Started(Err(LaunchError::Mount(why))) => {
+                self.kubelet.recorder.warning(&*self.pod, "FailedMount", why);
+                self.push(which, tokio::time::sleep(RETRY).map(|()| What::Retry));
+            }
+            What::Started(Err(LaunchError::Create(why))) => {
                 let delay = machine.next_backoff();
-                machine.wait_for("RunContainerError", Some(why.clone()));
+                machine.wait_for("CreateContainerError", Some(why.clone()));
                 self.event(
                     &spec.name,
                     which.init,
@@ -172,13 +183,7 @@ impl Worker {
                 );
                 self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));
             }
-            What::Ready => machine.ready = machine.is_running(),
-            What::Exited(code) => {
-                machine.end(code, now);
-                if !self.stopping {
-                    self.restart(which, code);
-                }
-            }
+            What::News(news, rest) => self.hear(which, news, rest),
             What::Retry => machine.busy = false,
             What::KillNow => {
                 if let Some(signal) = &machine.signal {
@@ -190,20 +195,58 @@ impl Worker {
 
     fn started(&mut self, which: Which, running: Running) {
         let now = self.kubelet.now();
-        let id = format!("drydock://{}", self.kubelet.context.text_of(ID_LETTERS, 64));
         let machine = &mut self.machines(which.init)[which.at];
         machine.signal = Some(running.signal);
         machine.busy = true;
         // One that ran before this process did keeps what is known of it.
         if !machine.is_running() {
-            machine.id = Some(id);
+            machine.id = machine.next_id.take();
+            if machine.last.is_some() {
+                machine.restarts += 1;
+            }
             machine.state = State::Running { since: now };
             let name = machine.spec.name.clone();
             self.event(&name, which.init, "Normal", "Created", "Container created".into());
             self.event(&name, which.init, "Normal", "Started", "Container started".into());
         }
-        self.push(which, running.ready.map(|()| What::Ready));
-        self.push(which, running.exit.map(What::Exited));
+        self.listen(which, running.news);
+        // A pod that was told to end while its container was being made.
+        if self.stopping {
+            let grace = self.pod.metadata.deletion_grace_period_seconds;
+            self.stop_container(which.init, which.at, grace);
+        }
+    }
+
+    fn listen(&mut self, which: Which, mut news: BoxStream<'static, News>) {
+        let next = async move {
+            // A runtime that says nothing more has lost the container.
+            let lost = || News::Exited(Exit { code: 137, ..Exit::default() });
+            let heard = news.next().await.unwrap_or_else(lost);
+            What::News(heard, news)
+        };
+        self.push(which, next);
+    }
+
+    fn hear(&mut self, which: Which, news: News, rest: BoxStream<'static, News>) {
+        let now = self.kubelet.now();
+        let machine = &mut self.machines(which.init)[which.at];
+        match news {
+            News::Started => machine.started = machine.is_running(),
+            News::Ready(ready) => machine.ready = ready && machine.is_running(),
+            News::Event { kind, reason, message } => {
+                let name = machine.spec.name.clone();
+                self.event(&name, which.init, kind, reason, message);
+            }
+            News::Exited(exit) => {
+                let code = exit.code;
+                machine.end(exit, now);
+                if !self.stopping && !(which.init && self.is_complete()) {
+                    self.restart(which, code);
+                }
+                return;
+            }
+        }
+        self.listen(which, rest);
     }
 
     /// Decides what follows a container's end: nothing, another start, or a wait before it.
@@ -211,19 +254,22 @@ impl Worker {
         let policy = self.restart_policy().to_owned();
         let key = ObjectKey::of(&self.pod.metadata);
         let uid = self.pod.metadata.uid.clone().unwrap_or_default();
+        let logs = self.kubelet.logs.clone();
         let machine = &mut self.machines(which.init)[which.at];
         let again = match policy.as_str() {
-            "Never" => is_sidecar(machine),
-            "OnFailure" => code != 0 || is_sidecar(machine),
-            _ => code != 0 || !which.init || is_sidecar(machine),
+            "Never" => machine.is_sidecar(),
+            "OnFailure" => code != 0 || machine.is_sidecar(),
+            _ => code != 0 || !which.init || machine.is_sidecar(),
         };
         if !again {
             return;
         }
         if let State::Terminated(ended) = &machine.state {
-            machine.last = Some(ended.clone());
+            let forgotten = machine.last.replace(ended.clone()).and_then(|last| last.container_id);
+            if let Some(id) = forgotten {
+                logs.forget(&id);
+            }
         }
-        machine.restarts += 1;
         let name = machine.spec.name.clone();
         let first = machine.backoff.is_zero();
         let delay = if first { Duration::ZERO } else { machine.backoff };
@@ -237,8 +283,6 @@ impl Worker {
         if first {
             return;
         }
-        // It is counted as restarted when it is, not while it waits.
-        machine.restarts -= 1;
         machine.busy = true;
         machine.life += 1;
         let which = Which {

@@ -1,0 +1,12 @@
+//! What the framework promises, shown with a small operator on the drydock.
+
+#[path = "framework/annotations.rs"]
+mod annotations;
+#[path = "framework/boat.rs"]
+mod boat;
+#[path = "framework/configuration.rs"]
+mod configuration;
+#[path = "framework/external.rs"]
+mod external;
+#[path = "framework/faults_of_the_original.rs"]
+mod faults_of_the_original;

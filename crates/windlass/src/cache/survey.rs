@@ -1,0 +1,68 @@
+//! The cache as seen from outside: how much it holds, how its watches are, and all primaries.
+
+use std::time::Duration;
+
+use super::{Cache, PrimaryKey};
+use crate::Kind;
+use crate::explain::Cause;
+
+/// A watch that has neither delivered nor failed for so long before it was loaded will not do it any more.
+const STUCK: Duration = Duration::from_secs(600);
+
+/// How things are with one kind.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) kind: Kind,
+    /// Objects kept whole.
+    pub(crate) objects: usize,
+    /// The text of them.
+    pub(crate) bytes: usize,
+    pub(crate) loaded: bool,
+    /// Why the watch does not get on.
+    pub(crate) error: Option<String>,
+    /// It gives no sign of life.
+    pub(crate) stuck: bool,
+}
+
+impl Cache {
+    /// How things are with each kind that is watched.
+    pub(crate) fn survey(&self) -> Vec<Survey> {
+        let inner = self.lock();
+        let watched = inner.stores.iter().filter(|(_, store)| !store.on_demand);
+        let survey = |(kind, store): (&Kind, &super::Store)| Survey {
+            kind: kind.clone(),
+            objects: store.entries.len(),
+            bytes: store.entries.values().map(|stored| stored.size()).sum(),
+            loaded: store.loaded,
+            error: store.error.clone(),
+            stuck: !store.loaded && store.sign.0.elapsed() > STUCK,
+        };
+        watched.map(survey).collect()
+    }
+
+    /// Notes that the watch of a kind lives.
+    pub(super) fn sign(&self, kind: &Kind) {
+        if let Some(store) = self.lock().stores.get_mut(kind) {
+            store.sign = super::store::Sign::default();
+        }
+    }
+
+    /// Queues every primary: this replica may write what it could not before.
+    pub(crate) fn queue_primaries(&self) {
+        for key in self.primaries() {
+            self.queue.note(&key, Cause::Granted);
+            self.queue.add(key);
+        }
+    }
+
+    fn primaries(&self) -> Vec<PrimaryKey> {
+        let inner = self.lock();
+        let kinds = inner.index.primaries().iter().enumerate();
+        kinds
+            .flat_map(|(controller, kind)| {
+                let names = inner.stores.get(kind).into_iter().flat_map(|store| store.entries.keys());
+                names.map(move |name| PrimaryKey { controller, name: name.clone() })
+            })
+            .collect()
+    }
+}

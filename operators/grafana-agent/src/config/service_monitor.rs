@@ -1,0 +1,72 @@
+//! ServiceMonitors: one scrape configuration for each endpoint.
+
+use super::Scene;
+use super::relabel::{self, Rule};
+use super::scrape::{self, limits_of};
+use crate::assets::sanitize;
+use crate::document::Document;
+use crate::fault::Fault;
+use crate::kinds::{Endpoint, Named as _, ServiceMonitor};
+
+pub(super) fn render(scene: &Scene<'_>, monitor: &ServiceMonitor) -> Result<Vec<Document>, Fault> {
+    let endpoints = monitor.spec.endpoints.iter().enumerate();
+    endpoints
+        .map(|(index, endpoint)| {
+            render_endpoint(scene, monitor, index, endpoint)
+                .map_err(|fault| fault.within(&format!("endpoints[{index}]")))
+        })
+        .collect()
+}
+
+fn render_endpoint(
+    scene: &Scene<'_>,
+    monitor: &ServiceMonitor,
+    index: usize,
+    endpoint: &Endpoint,
+) -> Result<Document, Fault> {
+    let (spec, namespace) = (&monitor.spec, monitor.space());
+    let ignore = scene.agent.spec.metrics.ignore_namespace_selectors;
+    let namespaces = scrape::namespaces(&spec.namespace_selector, namespace, ignore);
+    let node = spec.attach_metadata.as_ref().is_some_and(|attach| attach.node == Some(true));
+    let fields = scrape::endpoint(scene, namespace, endpoint)?
+        .with("job_name", format!("serviceMonitor/{}/{index}", monitor.path()))
+        .with("kubernetes_sd_configs", vec![scrape::discovery(scene, "endpoints", namespaces, node)])
+        .with("relabel_configs", rules(scene, monitor, endpoint)?);
+    Ok(limits_of!(spec).set(scene, fields).into())
+}
+
+fn rules(scene: &Scene<'_>, monitor: &ServiceMonitor, endpoint: &Endpoint) -> Result<Vec<Document>, Fault> {
+    let spec = &monitor.spec;
+    let named = endpoint.port.as_deref().filter(|port| !port.is_empty());
+    let port = scrape::port(&endpoint.target_port);
+    let target = |kind: &str, label: &str| {
+        let source = ["__meta_kubernetes_endpoint_address_target_kind", "__meta_kubernetes_endpoint_address_target_name"];
+        let rule = Rule::of(&source).separator(";").regex(&format!("{kind};(.*)")).target(label);
+        Document::from(rule.replacement("$1"))
+    };
+
+    let mut rules = vec![relabel::job_name().into()];
+    rules.extend(relabel::selector("service", &spec.selector)?);
+    match (named, &port) {
+        (Some(name), _) => rules.push(Rule::of(&["__meta_kubernetes_endpoint_port_name"]).keep(name).into()),
+        (None, Some(port)) => rules.push(port.keep().into()),
+        (None, None) => {}
+    }
+    rules.extend([target("Node", "node"), target("Pod", "pod")]);
+    rules.extend(scrape::origins());
+    if endpoint.filter_running == Some(true) {
+        rules.push(scrape::running());
+    }
+    rules.extend(spec.target_labels.iter().map(|label| relabel::copy("service", label, &sanitize(label))));
+    rules.extend(spec.pod_target_labels.iter().map(|label| relabel::copy("pod", label, &sanitize(label))));
+    rules.push(Rule::of(&["__meta_kubernetes_service_name"]).target("job").replacement("$1").into());
+    if let Some(label) = spec.job_label.as_deref().filter(|label| !label.is_empty()) {
+        rules.push(relabel::copy("service", label, "job"));
+    }
+    let title = named.map(str::to_owned).or_else(|| port.as_ref().map(scrape::Port::title));
+    rules.extend(title.map(|title| Document::from(Rule::constant("endpoint", &title))));
+    rules.extend(relabel::rules("relabelings", &endpoint.relabelings)?);
+    scrape::enforce(scene, monitor.space(), &mut rules);
+    rules.extend(scrape::shard(scene, "__address__"));
+    Ok(rules)
+}
