@@ -8,6 +8,7 @@ use windlass_drydock::serve::{self, Endpoint};
 use windlass_drydock::{Drydock, Options};
 
 use crate::cluster::DEFAULT_KUBECONFIG;
+use crate::images::ImageArguments;
 use crate::signal;
 
 /// Serve the drydock alone: an embedded Kubernetes control plane
@@ -25,12 +26,15 @@ pub(crate) struct Arguments {
     /// Which controllers run: `*` for all, `foo` for foo, `-foo` for all but foo with `*`, '' for none
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     controllers: String,
+    #[command(flatten)]
+    images: ImageArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let controllers = Selection::parse(&arguments.controllers)?;
-    let (drydock, endpoint) =
-        start(Options { controllers, ..Options::live() }, arguments.port, &arguments.kubeconfig).await?;
+    let options = Options { controllers, ..Options::live() };
+    arguments.images.apply(&options.node)?;
+    let (drydock, endpoint) = start(options, arguments.port, &arguments.kubeconfig).await?;
     println!("drydock ready on https://{} with kubeconfig {}", endpoint.address, arguments.kubeconfig.display());
     signal::stop().await;
     drop(endpoint);

@@ -7,6 +7,7 @@ mod command;
 mod delete;
 mod drydock;
 mod get;
+mod images;
 mod manifest;
 mod progress;
 mod run;

@@ -15,6 +15,7 @@ use windlass_drydock::Options;
 
 use crate::catalog::{self, Entry};
 use crate::cluster::DEFAULT_KUBECONFIG;
+use crate::images::ImageArguments;
 use crate::progress::{Board, State};
 use crate::{drydock, manifest, signal};
 
@@ -47,11 +48,15 @@ pub(crate) struct Arguments {
     /// Do not apply the operators' samples
     #[arg(long)]
     no_samples: bool,
+    #[command(flatten)]
+    images: ImageArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     let operators = catalog::select(&arguments.operators)?;
-    let (drydock, endpoint) = drydock::start(Options::live(), arguments.port, &arguments.kubeconfig).await?;
+    let options = Options::live();
+    arguments.images.apply(&options.node)?;
+    let (drydock, endpoint) = drydock::start(options, arguments.port, &arguments.kubeconfig).await?;
     eprintln!("drydock on https://{} (for developing and testing, never for production)", endpoint.address);
     let (stop, stopped) = watch::channel(false);
     let mut running = tokio::spawn(host(&operators, drydock.client("windlass-operators"), drydock.context(), stopped));

@@ -156,6 +156,7 @@ fn objects_roles_and_explanations() {
     assert_eq!(run("auth can-i get pods --as=system:serviceaccount:default:default").trim(), "yes");
     let (no, _) = served.try_kubectl("auth can-i delete pods --as=system:serviceaccount:default:default", "");
     assert_eq!(no.trim(), "no");
-    assert!(run("explain deployment.spec.strategy").contains("rollingUpdate"));
+    let explained = run("explain deployment.spec.strategy.type");
+    assert!(explained.contains("Type of deployment."), "{explained}");
     assert!(run("api-resources").contains("statefulsets"));
 }

@@ -33,7 +33,7 @@ pub mod runtime;
 pub(crate) mod scheduler;
 mod status;
 
-pub use behaviour::{Behaviour, Behaviours};
+pub use behaviour::{Behaviour, Behaviours, UnknownBehaviour};
 pub use images::{Images, Program};
 pub use process::ApiAddress;
 

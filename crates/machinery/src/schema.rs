@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::structural::Rule;
+use crate::structural::{Rule, Rules};
 
 /// An arena of type nodes and the structures they refer to.
 #[derive(Debug, Default)]
@@ -161,6 +161,8 @@ pub struct Custom {
     pub rules: Value,
     /// What it asks of values, ready for checking them.
     pub checks: Option<Arc<Rule>>,
+    /// Its rules in CEL and those below it; only the root of a resource has them.
+    pub cel: Option<Arc<Rules>>,
     /// The value of an absent field.
     pub default: Option<Value>,
     /// `null` is a value.

@@ -3,7 +3,7 @@
 //! [`compile`] turns the `openAPIV3Schema` of a CustomResourceDefinition into types of a [`Schemas`] arena.
 //! With such a type, a value is first [`prune`]d, then given its [`default`]s, and at last [`validate`]d.
 //! [`check`] tells what is wrong with a schema, [`check_definition`] with a whole definition. Rules in CEL
-//! (`x-kubernetes-validations`) are kept in [`Custom::rules`](crate::schema::Custom) and not looked at here.
+//! (`x-kubernetes-validations`) are compiled with the schema and evaluated with the rest ([`Rules`]).
 
 mod check;
 mod compile;
@@ -20,6 +20,7 @@ pub(crate) mod pattern;
 mod props;
 mod prune;
 mod rule;
+mod rules;
 mod validate;
 
 use serde_json::Value;
@@ -33,6 +34,7 @@ pub use default::default;
 pub use definition::{check_definition, check_definition_status, default_definition};
 pub use prune::prune;
 pub use rule::Rule;
+pub use rules::Rules;
 
 /// What is wrong with a value: by its schema's rules, by its embedded resources, by its list types.
 ///
@@ -44,6 +46,12 @@ pub fn validate(value: &Value, old: Option<&Value>, ty: Type<'_>) -> Vec<FieldEr
     // Duplicates that were there before do not become an error of whoever changes something else.
     if old.is_none_or(|old| lists::check(old, ty, &Path::default()).is_empty()) {
         out.extend(lists::check(value, ty, &Path::default()));
+    }
+    if let Some(rules) = ty.custom().and_then(|custom| custom.cel.as_deref()) {
+        match blocking(&out) {
+            Some(blocked) => out.push(blocked),
+            None => out.extend(rules.check(value, old).0),
+        }
     }
     out
 }

@@ -10,3 +10,9 @@ mod configuration;
 mod external;
 #[path = "framework/faults_of_the_original.rs"]
 mod faults_of_the_original;
+#[path = "framework/fleet.rs"]
+mod fleet;
+#[path = "framework/port.rs"]
+mod port;
+#[path = "framework/replicas.rs"]
+mod replicas;

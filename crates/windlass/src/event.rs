@@ -1,7 +1,8 @@
 //! Events: what is newly wrong with a primary, for `kubectl describe`.
 //!
 //! An Event is posted only when the status comes to say something new, so that neither a retry nor a restart
-//! repeats it.
+//! repeats it. Its name follows from what it says: the same thing said again, by whatever replica or process, is
+//! counted in the series of the first Event while that is there.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -11,10 +12,13 @@ use serde_json::Value;
 use windlass_machinery::Context;
 
 use crate::Kind;
+use crate::content_hash;
 use crate::controller::Controller;
 
 /// The longest note that the API takes.
 const LONGEST_NOTE: usize = 1024;
+/// The longest name.
+const LONGEST_NAME: usize = 253;
 
 pub(crate) fn kind() -> Kind {
     Kind::of::<Event>()
@@ -37,13 +41,11 @@ pub(crate) fn warning(
     let namespace = text("/metadata/namespace").unwrap_or_else(|| "default".into());
     let name = text("/metadata/name").unwrap_or_default();
     let note: String = message.chars().take(LONGEST_NOTE).collect();
+    let said = content_hash(&(controller.operator(), text("/metadata/uid"), reason, &note));
+    let title: String = name.chars().take(LONGEST_NAME - said.len() - 1).collect();
     let event = Event {
         metadata: ObjectMeta {
-            name: Some(format!(
-                "{name}.{}{}",
-                context.name_suffix(),
-                context.name_suffix()
-            )),
+            name: Some(format!("{title}.{said}")),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
         },

@@ -301,11 +301,11 @@ impl Pass<'_> {
             return;
         }
         // That a dependent is not there is said by its own entry.
-        let said = findings
-            .outcomes
-            .iter()
-            .any(|outcome| outcome.counts && !outcome.condition.is_ready());
-        if !(said && condition.reason == "Absent") {
+        let said = findings.outcomes.iter().any(|outcome| {
+            let absent = format!("{} {} is not there", outcome.type_name, outcome.name.name);
+            outcome.counts && !outcome.condition.is_ready() && condition.message == absent
+        });
+        if !said {
             findings.problems.push(condition.clone());
         }
     }

@@ -107,3 +107,6 @@ impl Replica {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

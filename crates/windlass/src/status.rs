@@ -59,7 +59,6 @@ pub(crate) const HELD: &str = "Held";
 /// What a pass found out about one dependent.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    pub(crate) kind: Kind,
     /// What its kind is called in the status.
     pub(crate) type_name: String,
     pub(crate) name: ObjectName,

@@ -12,3 +12,26 @@ pub mod fault;
 pub mod kinds;
 pub mod manifests;
 pub mod outcome;
+mod schema;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+use self::kinds::{
+    GrafanaAgent, Integration, LogsInstance, MetricsInstance, PodLogs, PodMonitor, Probe, ServiceMonitor,
+};
+
+/// The definitions of its kinds.
+#[must_use]
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![
+        GrafanaAgent::crd(),
+        MetricsInstance::crd(),
+        LogsInstance::crd(),
+        PodLogs::crd(),
+        Integration::crd(),
+        ServiceMonitor::crd(),
+        PodMonitor::crd(),
+        Probe::crd(),
+    ]
+}

@@ -7,17 +7,19 @@ mod api_deployment;
 mod api_service;
 mod config;
 mod crawler_deployment;
+mod elastic_claim;
 mod elastic_service;
 mod elastic_stateful_set;
 mod identities;
 mod ingress;
 mod pod;
+mod rollout;
 mod secret;
 mod spec;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt as _;
 use windlass::{Halt, Invalid, Kind, Plan, Primary, Status, World, content_hash};
@@ -39,6 +41,7 @@ impl Primary for Monocle {
             Kind::of::<ConfigMap>(),
             Kind::of::<Service>(),
             Kind::of::<StatefulSet>(),
+            Kind::of::<PersistentVolumeClaim>(),
             Kind::of::<Deployment>(),
             Kind::of::<Job>(),
             Kind::of::<Ingress>(),
@@ -84,11 +87,11 @@ impl Primary for Monocle {
         let mut elastic = None;
         if self.spec.elastic.url.is_none() {
             plan.add(elastic_service::build(self));
-            // A volume claim template cannot change: what was made with another size keeps it, and says so.
+            // A volume claim template cannot change: the set keeps the size it was made with, and its claim grows.
             let made = world.get::<StatefulSet>(&self.child("elastic"))?;
             let size = elastic_stateful_set::size_of(made.as_ref());
-            if let Some(problem) = elastic_stateful_set::size_problem(self, size.as_deref()) {
-                plan.fail(problem.reason, problem.message);
+            for claim in plan.add_each(elastic_claim::build(self, size.as_deref())) {
+                claim.existing().ready();
             }
             elastic = Some(plan.add(elastic_stateful_set::build(self, size)).ready());
         }
@@ -105,6 +108,7 @@ impl Primary for Monocle {
             .after(&api)
             .ready();
 
+        rollout::look(self, world, plan)?;
         let identities = identities::look(self, world)?;
         identities
             .running_or_finished

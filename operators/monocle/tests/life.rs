@@ -1,5 +1,12 @@
 //! A Monocle's life on the drydock, in virtual time: it comes up, is edited, restarted and deleted.
 
+#[path = "life/changes.rs"]
+mod changes;
+#[path = "life/neighbours.rs"]
+mod neighbours;
+#[path = "life/trouble.rs"]
+mod trouble;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -6,6 +6,7 @@
 mod lifecycle;
 mod pod;
 mod pod_security;
+pub mod policy;
 
 use std::sync::Arc;
 
@@ -81,5 +82,6 @@ pub async fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome<
     if admission.operation == Operation::Delete {
         lifecycle::check(admission, object)?;
     }
-    pod_security::check(admission, object)
+    pod_security::check(admission, object)?;
+    policy::validate(admission, object)
 }

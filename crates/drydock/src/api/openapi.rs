@@ -1,10 +1,12 @@
 //! OpenAPI v3: the types and paths of each group and version, for kubectl's validation and `explain`.
 
+mod descriptions;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use windlass_machinery::schema::{ListKind, Omit, Scalar, Shape, Type};
+use windlass_machinery::schema::{ListKind, Scalar, Shape, Type};
 
 use super::registry::{OBJECT_META, Registry, Resource};
 use super::server::Server;
@@ -116,13 +118,19 @@ fn structure(ty: Type<'_>, queue: &mut BTreeSet<String>) -> Value {
             if !strategy.is_empty() {
                 property["x-kubernetes-patch-strategy"] = strategy.join(",").into();
             }
+            if let Some(text) = descriptions::of_field(&structure.name, name) {
+                property["description"] = text.into();
+            }
             properties.insert(name.to_string(), property);
-            if field.required || (field.omit == Omit::Never && field.required) {
+            if field.required {
                 required.push(Value::from(&**name));
             }
         }
     }
     let mut schema = json!({"type": "object", "properties": properties});
+    if let Some(text) = ty.structure().and_then(|structure| descriptions::of_type(&structure.name)) {
+        schema["description"] = text.into();
+    }
     if !required.is_empty() {
         schema["required"] = required.into();
     }

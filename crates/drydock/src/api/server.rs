@@ -16,6 +16,7 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
 use serde_json::{Value, json};
 use windlass_machinery::{Context, decode};
 
+use super::admission::policy::Policies;
 use super::auth::{self, Attributes, Auth, User};
 use super::negotiation::{self, Form, View};
 use super::options::{DeleteOptions, WriteOptions};
@@ -56,6 +57,8 @@ pub struct Server {
     pub faults: Faults,
     /// Who may do what.
     pub auth: Arc<Auth>,
+    /// Admission policies, compiled.
+    pub policies: Policies,
     registry: Arc<RwLock<Known>>,
     definitions: TableId,
 }
@@ -155,6 +158,7 @@ impl Server {
             logs: Logs::default(),
             faults: Faults::default(),
             auth: Arc::new(Auth::new()?),
+            policies: Policies::default(),
             registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
         })
     }

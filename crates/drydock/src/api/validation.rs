@@ -7,6 +7,7 @@
 mod address;
 mod config;
 mod container;
+mod cron_job;
 mod diff;
 mod endpoints;
 mod env;
@@ -34,6 +35,7 @@ use serde_json::Value;
 use windlass_machinery::invalid::{FieldError, Path};
 use windlass_machinery::{names, structural};
 
+use super::admission::policy::{check_binding, check_policy};
 use super::registry::Resource;
 use super::strategy::{self, NameRule};
 use super::write::Write;
@@ -158,8 +160,8 @@ static TABLE: &[(&str, &str, Kind)] = &[
         "batch",
         "cronjobs",
         Kind {
-            create: job::cron_create,
-            update: job::cron_update,
+            create: cron_job::create,
+            update: cron_job::update,
             ..PLAIN
         },
     ),
@@ -434,6 +436,24 @@ static TABLE: &[(&str, &str, Kind)] = &[
             update: |out, new, _| webhook::mutating(out, new),
             rechecks: true,
             qualified: false,
+            ..PLAIN
+        },
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+        Kind {
+            create: check_policy,
+            update: |out, new, _| check_policy(out, new),
+            ..PLAIN
+        },
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        Kind {
+            create: check_binding,
+            update: |out, new, _| check_binding(out, new),
             ..PLAIN
         },
     ),

@@ -26,6 +26,30 @@ pub enum Behaviour {
     Unpullable,
 }
 
+/// A behaviour that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no behaviour {0:?}: it is one of unpullable, hang, unready, crash, exit:CODE")]
+pub struct UnknownBehaviour(String);
+
+impl std::str::FromStr for Behaviour {
+    type Err = UnknownBehaviour;
+
+    /// Reads `unpullable`, `hang`, `unready`, `crash` (at once, with code 1) or `exit:CODE` (at once).
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let exit = |code| Self::Exit { after: Duration::ZERO, code };
+        match text {
+            "unpullable" => Ok(Self::Unpullable),
+            "hang" => Ok(Self::Hang),
+            "unready" => Ok(Self::Unready),
+            "crash" => Ok(exit(1)),
+            _ => {
+                let code = text.strip_prefix("exit:").and_then(|code| code.parse().ok());
+                code.map(exit).ok_or_else(|| UnknownBehaviour(text.to_owned()))
+            }
+        }
+    }
+}
+
 /// The table of behaviours. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub struct Behaviours {

@@ -1,7 +1,7 @@
 //! What is wrong with a schema: is it structural, and is all of it supported?
 
 use super::props::{Additional, Props};
-use super::{defaults, openapi, pattern};
+use super::{defaults, openapi, pattern, rules};
 use crate::invalid::{FieldError, Path};
 
 /// What is wrong with an `openAPIV3Schema` at a path, for a version with or without a status subresource.
@@ -29,6 +29,9 @@ pub fn check(schema: &serde_json::Value, status: bool, path: &Path) -> Vec<Field
         }
     }
     out.extend(openapi::check(schema, path));
+    if out.is_empty() && unreadable.is_none() {
+        out.extend(rules::check(schema, path));
+    }
     if out.is_empty() {
         out.extend(unreadable.map(|why| FieldError::invalid(path, "", why)));
     }

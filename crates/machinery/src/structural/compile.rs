@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::props::{Additional, Props};
 use super::rule::{Others, Purpose, Rule};
+use super::rules::Rules;
 use crate::schema::{
     Custom, Field, ListKind, Node, NodeId, Omit, Patch, Scalar, Schemas, Shape, Struct, Type,
 };
@@ -55,6 +56,7 @@ impl Builder<'_> {
         let custom = Custom {
             rules: schema.0.clone(),
             checks: Some(Arc::clone(rule)),
+            cel: if root { Rules::compile(schema).map(Arc::new) } else { None },
             default: schema.get("default").cloned(),
             nullable: schema.flag("nullable"),
             preserve: schema.preserves(),

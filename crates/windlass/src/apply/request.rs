@@ -229,7 +229,7 @@ impl Requests {
         .await
     }
 
-    /// Creates an object that nothing depends on, such as an Event.
+    /// Posts an Event, or counts it where the same was posted before.
     pub(crate) async fn post(&self, kind: &Kind, object: &DynamicObject) -> Result<(), ApplyError> {
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
         let name = ObjectName::new(namespace, object.metadata.name.clone().unwrap_or_default());
@@ -245,7 +245,23 @@ impl Requests {
             before: None,
             body: &Value::Null,
         };
-        self.send(sent, api.create(&params, object)).await.map(|_| ())
+        match self.send(sent, api.create(&params, object)).await {
+            Err(error) if error.is_conflict() => {}
+            answer => return answer.map(|_| ()),
+        }
+        let Some(before) = self.get(kind, &name).await? else {
+            return Ok(());
+        };
+        let count = before.data["series"]["count"].as_u64().unwrap_or(1) + 1;
+        let time = &object.data["eventTime"];
+        let series = json!({"series": {"count": count, "lastObservedTime": time}});
+        let params = PatchParams {
+            field_manager: Some(self.operator.clone()),
+            ..Default::default()
+        };
+        self.send(sent, api.patch(&name.name, &params, &Patch::Merge(&series)))
+            .await
+            .map(|_| ())
     }
 
     /// An object as it is now.
@@ -290,6 +306,31 @@ impl Requests {
         let api = kind.api(&self.client, name);
         self.send(sent, api.patch(&name.name, &params, &Patch::Apply(body)))
             .await
+    }
+
+    /// Changes something outside Kubernetes, under the same rules as all writes.
+    pub(crate) async fn outside<T>(
+        &self,
+        verb: &'static str,
+        kind: &Kind,
+        name: &ObjectName,
+        change: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
+        let answer = self.permit.guard(change).await;
+        let answer = answer.unwrap_or_else(|deposed| Err(deposed.to_string()));
+        let result = if answer.is_ok() { "ok" } else { "refused" };
+        self.metrics.wrote(&self.operator, kind, verb, result);
+        if let Some(trace) = &self.trace {
+            let sent = Sent {
+                verb,
+                kind,
+                name,
+                before: None,
+                body: &Value::Null,
+            };
+            trace.wrote(&sent, answer.as_ref().err().cloned());
+        }
+        answer
     }
 
     /// Sends a write, if it may be sent, and keeps a record of it.

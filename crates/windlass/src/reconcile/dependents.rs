@@ -68,7 +68,6 @@ impl Pass<'_> {
             conditions.push(settled.condition.clone());
             let attributes = settled.uid.map(|uid| BTreeMap::from([(MADE.to_owned(), uid)]));
             findings.outcomes.push(Outcome {
-                kind: dependent.kind.clone(),
                 type_name: dependent.type_name().to_owned(),
                 name: title(subject, dependent),
                 counts: dependent.config.checked_for_readiness || settled.matters || !settled.observed,

@@ -66,7 +66,8 @@ impl Pass<'_> {
             },
             (Ok(_), None, before) => {
                 tracing::info!(primary = %self.key.name, %kind, id, "applying");
-                match external.apply(id, &dependent.desired).await {
+                let apply = external.apply(id, &dependent.desired);
+                match self.requests.outside("apply", kind, &dependent.name, apply).await {
                     Ok(now) => {
                         let wrote = before.as_ref() != Some(&now);
                         let condition = external.condition(&now);

@@ -194,7 +194,8 @@ impl Pass<'_> {
         let external = self.reconciler.externals.get(&kind);
         let external = external.ok_or_else(|| failed("the operator was given no code for it"))?;
         tracing::info!(primary = %self.key.name, %kind, id, "removing");
-        external.remove(id).await.map_err(|error| failed(&error))?;
+        let remove = self.requests.outside("delete", &kind, &name, external.remove(id));
+        remove.await.map_err(|error| failed(&error))?;
         self.cache().wrote_fact(&kind, &name, None);
         Ok(())
     }

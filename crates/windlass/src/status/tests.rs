@@ -7,7 +7,6 @@ use crate::Object;
 fn outcome<K: Object>(name: &str, condition: Condition, counts: bool) -> Outcome {
     let name = ObjectName::new("n", name);
     Outcome {
-        kind: Kind::of::<K>(),
         type_name: Kind::of::<K>().name().into(),
         name,
         condition,

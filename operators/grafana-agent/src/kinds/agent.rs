@@ -35,6 +35,7 @@ use crate::outcome::Outcome;
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct GrafanaAgentSpec {
     /// How much is logged: `debug`, `info`, `warn` or `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,10 +158,10 @@ impl fmt::Debug for Memo {
 /// An API server to discover targets in.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("required" = ["host"]))]
 pub struct ApiServer {
     /// Its host, with or without a scheme.
-    #[serde(default)]
-    #[schemars(required)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
     /// A user name and a password.
     #[serde(skip_serializing_if = "Option::is_none")]

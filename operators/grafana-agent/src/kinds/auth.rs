@@ -147,6 +147,7 @@ impl From<&SafeTls> for Tls {
 pub struct Relabeling {
     /// The labels whose values are joined and matched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(regex(pattern = "^[a-zA-Z_][a-zA-Z0-9_]*$")))]
     pub source_labels: Vec<String>,
     /// What stands between the joined values; `;` if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]

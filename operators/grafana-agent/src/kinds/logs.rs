@@ -26,6 +26,7 @@ use super::{BasicAuth, NamespaceSelector, OAuth2, Relabeling, SelectedStatus, St
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct LogsInstanceSpec {
     /// Where to send this instance's lines; where the agent says if nothing is given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +131,7 @@ pub struct Backoff {
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct PodLogsSpec {
     /// The label of the pod whose value becomes the label `job`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,6 +25,7 @@ use super::{BasicAuth, OAuth2, Relabeling, SelectedStatus, Tls};
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct MetricsInstanceSpec {
     /// How often the write-ahead log is cleaned.
     #[serde(skip_serializing_if = "Option::is_none")]

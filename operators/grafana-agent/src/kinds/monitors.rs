@@ -33,6 +33,7 @@ const DURATION: &str = concat!(
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct ServiceMonitorSpec {
     /// The label of the Service whose value becomes the label `job`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +168,7 @@ pub struct Endpoint {
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct PodMonitorSpec {
     /// The label of the pod whose value becomes the label `job`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -315,6 +317,7 @@ impl From<&PodMetricsEndpoint> for Endpoint {
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::schema::refine)]
 pub struct ProbeSpec {
     /// The value of the label `job`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,29 +10,16 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use windlass::{Condition, same_quantity};
-
 use super::{Monocle, Retention, pod};
 
-const VOLUME: &str = "data";
+/// The name of its volume, which begins that of the claim.
+pub(super) const VOLUME: &str = "data";
 
 /// The size of the volume that an observed set was made with.
 pub(super) fn size_of(made: Option<&StatefulSet>) -> Option<String> {
     let claim = made?.spec.as_ref()?.volume_claim_templates.as_ref()?.first()?;
     let requests = claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?;
     requests.get("storage").map(|size| size.0.clone())
-}
-
-/// What to tell the user whose set was made with another size than is asked for now.
-pub(super) fn size_problem(monocle: &Monocle, made: Option<&str>) -> Option<Condition> {
-    let asked = monocle.spec.elastic.storage_size.as_str();
-    let made = made.filter(|made| !same_quantity(made, asked))?;
-    let claim = format!("{VOLUME}-{}-0", monocle.child("elastic"));
-    let message = format!(
-        "spec.elastic.storageSize: is {asked}, but the volume was made with {made}, and Kubernetes does not change \
-         the claim template of a StatefulSet; resize PersistentVolumeClaim {claim} and set it back to {made}"
-    );
-    Some(Condition::failed("StorageFixed", message))
 }
 
 /// `size` is that of the set as it was made, if it was.

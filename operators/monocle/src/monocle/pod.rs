@@ -10,7 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
+use windlass::MANAGED_BY;
+
 use super::{Component, Monocle};
+use crate::OPERATOR;
 
 /// The user and group that everything runs as.
 const USER: i64 = 1000;
@@ -76,9 +79,12 @@ pub(super) fn template(
         }),
         ..container
     };
+    let mut labels = labels(monocle, component);
+    // By this the framework keeps these pods and no others, once it has to look at pods.
+    labels.insert(MANAGED_BY.into(), OPERATOR.into());
     PodTemplateSpec {
         metadata: Some(ObjectMeta {
-            labels: Some(labels(monocle, component)),
+            labels: Some(labels),
             ..ObjectMeta::default()
         }),
         spec: Some(PodSpec {

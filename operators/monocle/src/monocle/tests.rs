@@ -279,7 +279,7 @@ fn an_external_elastic_means_none_of_its_own() {
 }
 
 #[test]
-fn a_volume_keeps_the_size_it_was_made_with_and_says_so() {
+fn a_set_keeps_the_size_it_was_made_with_and_its_claim_grows() {
     let size =
         |planned: &Planned| elastic_stateful_set::size_of(planned.object("m-elastic").as_ref()).unwrap();
     let mut made: StatefulSet = settled().plan(&monocle(json!({}))).object("m-elastic").unwrap();
@@ -287,14 +287,15 @@ fn a_volume_keeps_the_size_it_was_made_with_and_says_so() {
     let planned = settled()
         .with(&made)
         .plan(&monocle(json!({"elastic": {"storageSize": "2Gi"}})));
-    assert_eq!(
-        (size(&planned).as_str(), planned.problems()[0].reason.as_str()),
-        ("1Gi", "StorageFixed")
-    );
+    assert_eq!(size(&planned), "1Gi");
+    let claim: PersistentVolumeClaim = planned.object("data-m-elastic-0").unwrap();
+    assert_eq!(claim.metadata.owner_references, None);
+    let requests = claim.spec.unwrap().resources.unwrap().requests.unwrap();
+    assert_eq!(requests["storage"].0, "2Gi");
     let planned = settled()
         .with(&made)
         .plan(&monocle(json!({"elastic": {"storageSize": "1024Mi"}})));
-    assert!(planned.problems().is_empty());
+    assert!(planned.object::<PersistentVolumeClaim>("data-m-elastic-0").is_none());
 }
 
 #[test]

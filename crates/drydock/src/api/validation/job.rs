@@ -1,13 +1,13 @@
-//! Jobs and CronJobs.
+//! Jobs.
 
 use serde_json::Value;
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::names;
 
 use super::field::{
-    At, Errors, choice, count, has, immutable, immutable_as, is, list, not_negative, number, reasons, text,
+    At, Errors, count, has, immutable, immutable_as, is, list, not_negative, number, reasons, text,
 };
-use super::{internal, pod, schedule, selector};
+use super::{internal, pod, selector};
 
 const SPEC: At<'static> = At::new("spec");
 const STATUS: At<'static> = At::new("status");
@@ -190,101 +190,6 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     }
 }
 
-/// A new cron job.
-pub(super) fn cron_create(out: &mut Errors, job: &Value) {
-    cron_spec(out, &job["spec"], None);
-    let name = text(&job["metadata"], "name");
-    if name.len() > 52 {
-        let at = At::new("metadata");
-        out.push(FieldError::invalid(
-            at.child("name"),
-            name,
-            "must be no more than 52 characters",
-        ));
-    }
-}
-
-/// A changed cron job.
-pub(super) fn cron_update(out: &mut Errors, new: &Value, old: &Value) {
-    cron_spec(out, &new["spec"], Some(&old["spec"]));
-}
-
-fn cron_spec(out: &mut Errors, spec: &Value, was: Option<&Value>) {
-    let (schedule, at) = (text(spec, "schedule"), &SPEC.child("schedule"));
-    if schedule.is_empty() {
-        out.push(FieldError::required(at, ""));
-    } else {
-        out.extend(schedule::error(schedule).map(|why| FieldError::invalid(at, schedule, why)));
-        let had = was.is_some_and(|was| text(was, "schedule").contains("TZ"));
-        let why = match (schedule.contains("TZ"), had, has(spec, "timeZone")) {
-            (true, true, true) => Some("cannot use both timeZone field and TZ or CRON_TZ in schedule"),
-            (true, false, _) => Some("cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
-            _ => None,
-        };
-        out.extend(why.map(|why| FieldError::invalid(at, schedule, why)));
-    }
-    not_negative(out, spec, &["startingDeadlineSeconds"], &SPEC);
-    if was.is_none_or(|was| was["timeZone"] != spec["timeZone"]) {
-        time_zone(out, spec);
-    }
-    choice(
-        out,
-        spec,
-        "concurrencyPolicy",
-        &SPEC,
-        &["Allow", "Forbid", "Replace"],
-    );
-    let at = &SPEC.child("jobTemplate");
-    let (inner, at) = (&spec["jobTemplate"]["spec"], &at.child("spec"));
-    self::spec(out, inner, at);
-    if has(inner, "selector") {
-        let why = "`selector` will be auto-generated";
-        out.push(FieldError::invalid(at.child("selector"), &inner["selector"], why));
-    }
-    if is(inner, "manualSelector") {
-        out.push(FieldError::not_supported(
-            at.child("manualSelector"),
-            true,
-            ["nil", "false"],
-        ));
-    }
-    not_negative(
-        out,
-        spec,
-        &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
-        &SPEC,
-    );
-}
-
-fn time_zone(out: &mut Errors, spec: &Value) {
-    let Some(zone) = spec["timeZone"].as_str() else {
-        return;
-    };
-    let at = SPEC.child("timeZone");
-    let good = |part: &str| {
-        (1..=14).contains(&part.len())
-            && !matches!(part, "." | "..")
-            && !part.starts_with('-')
-            && part
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || ".-_+".contains(c))
-    };
-    if zone.is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            zone,
-            "timeZone must be nil or non-empty string",
-        ));
-    } else if !zone.split('/').all(good) {
-        out.push(FieldError::invalid(at, zone, format!("unknown time zone {zone}")));
-    } else if zone.eq_ignore_ascii_case("local") {
-        let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        out.push(FieldError::invalid(at, zone, why));
-    } else if jiff::tz::db().available().next().is_some() && jiff::tz::TimeZone::get(zone).is_err() {
-        out.push(FieldError::invalid(at, zone, format!("unknown time zone {zone}")));
-    }
-}
-
 fn generated_selector(out: &mut Errors, job: &Value) {
     let spec = &job["spec"];
     if is(spec, "manualSelector") || !has(spec, "selector") {
@@ -328,7 +233,8 @@ fn whole_spec(out: &mut Errors, spec: &Value) {
     }
 }
 
-fn spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
+/// What a job does, and how often.
+pub(super) fn spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let numbers = [
         "parallelism",
         "completions",

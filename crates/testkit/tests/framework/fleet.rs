@@ -1,0 +1,149 @@
+//! Several replicas of one operator on one drydock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use windlass::{LeaseName, Port, Runtime};
+use windlass_drydock::record::Entry;
+use windlass_drydock::{Drydock, Options};
+
+use crate::boat::{Boat, BoatSpec, Marina};
+
+pub struct Fleet {
+    pub drydock: Drydock,
+    pub marina: Marina,
+}
+
+/// A process with the operator.
+pub struct Process {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), windlass::Error>>,
+    pub port: Port,
+}
+
+impl Process {
+    pub fn start(runtime: Runtime) -> Self {
+        let (stop, mut stopped) = watch::channel(false);
+        let port = runtime.port();
+        let task = tokio::spawn(runtime.install_crds().run(async move {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        }));
+        Self { stop, task, port }
+    }
+
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        self.task.await.unwrap().unwrap();
+    }
+
+    pub fn kill(self) {
+        self.task.abort();
+    }
+}
+
+pub fn lease() -> LeaseName {
+    LeaseName { namespace: "default".into(), name: "boatman".into() }
+}
+
+impl Fleet {
+    pub async fn start() -> Self {
+        let drydock = Drydock::start(Options::seeded(1)).await.unwrap();
+        drydock.record().keep_entries();
+        Self { drydock, marina: Marina::default() }
+    }
+
+    pub fn runtime(&self, name: &str) -> Runtime {
+        let (client, context) = (self.drydock.client(name), self.drydock.context().clone());
+        Runtime::new(client, context).identity(name).host(self.marina.operator()())
+    }
+
+    pub fn leader(&self, name: &str) -> Process {
+        Process::start(self.runtime(name).leader(lease()))
+    }
+
+    pub fn member(&self, name: &str) -> Process {
+        Process::start(self.runtime(name).shards(lease()))
+    }
+
+    /// Applies so many Boats.
+    pub async fn boats(&self, count: usize, text: &str) {
+        let api: Api<Boat> = Api::namespaced(self.drydock.client("test"), "default");
+        for number in 0..count {
+            let spec = BoatSpec { text: text.to_owned(), ..BoatSpec::default() };
+            let body = json!({"apiVersion": "example.org/v1", "kind": "Boat", "spec": spec});
+            let name = format!("boat-{number}");
+            let params = PatchParams::apply("test");
+            while api.patch(&name, &params, &Patch::Apply(&body)).await.is_err() {
+                // The operator may not have installed the definition yet.
+                sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
+
+    /// How many ConfigMaps have this text.
+    pub async fn done(&self, text: &str) -> usize {
+        let api: Api<ConfigMap> = Api::namespaced(self.drydock.client("test"), "default");
+        let maps = api.list(&ListParams::default()).await.unwrap().items;
+        let has = |map: &&ConfigMap| map.data.as_ref().is_some_and(|data| data.get("text").is_some_and(|t| t == text));
+        maps.iter().filter(has).count()
+    }
+
+    /// Waits until so many ConfigMaps have this text, and nothing more is written.
+    pub async fn until_done(&self, count: usize, text: &str) {
+        let start = Instant::now();
+        while self.done(text).await < count {
+            assert!(start.elapsed() < Duration::from_secs(900), "{} of {count} are {text}", self.done(text).await);
+            sleep(Duration::from_millis(200)).await;
+        }
+        sleep(Duration::from_secs(30)).await;
+    }
+
+    /// The operator's writes, those of Leases apart, as client and object.
+    pub fn writes(&self) -> Vec<(String, String)> {
+        let entries = self.drydock.record().entries("").into_iter();
+        let writes = entries.filter(|entry| is_write(entry) && is_replica(entry) && entry.resource != "leases");
+        writes.map(|entry| (entry.client, format!("{} {}", entry.resource, entry.name.unwrap_or_default()))).collect()
+    }
+
+    /// Of whom each object was written.
+    pub fn writers(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut writers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (client, object) in self.writes() {
+            writers.entry(object).or_default().insert(client);
+        }
+        writers
+    }
+
+    /// Whoever wrote was, at that point of the server's record, the last to have written the Lease.
+    pub fn assert_only_holders_wrote(&self) {
+        let mut holder = None;
+        for entry in self.drydock.record().entries("").into_iter().filter(|entry| is_write(entry) && is_replica(entry)) {
+            if entry.resource != "leases" {
+                assert_eq!(holder.as_deref(), Some(entry.client.as_str()), "{entry:?}");
+            } else if entry.code < 300 {
+                holder = Some(entry.client);
+            }
+        }
+    }
+
+    /// The requests of a client that are neither watches nor about Leases.
+    pub fn requests(&self, client: &str) -> usize {
+        let entries = self.drydock.record().entries(client).into_iter();
+        entries.filter(|entry| entry.verb != "watch" && entry.resource != "leases").count()
+    }
+}
+
+fn is_write(entry: &Entry) -> bool {
+    matches!(entry.verb, "create" | "update" | "patch" | "delete")
+}
+
+fn is_replica(entry: &Entry) -> bool {
+    entry.client.starts_with("replica-")
+}
