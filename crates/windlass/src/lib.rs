@@ -73,6 +73,7 @@ mod kind;
 mod metrics;
 mod operator;
 mod plan;
+pub mod preview;
 mod primary;
 mod queue;
 mod readiness;

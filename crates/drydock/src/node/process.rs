@@ -168,6 +168,9 @@ impl Runtime for Processes {
         if let Some(sandbox) = sandbox {
             sandbox.stop_following();
             let directory = sandbox.directory.clone();
+            if let State::Guarded(guard) = &*self.shared.guard.lock().unwrap_or_else(PoisonError::into_inner) {
+                guard.sweep(&directory);
+            }
             tokio::task::spawn_blocking(move || {
                 if let Err(error) = std::fs::remove_dir_all(&directory) {
                     tracing::debug!(%error, "failed to remove a pod's directory; it goes with the drydock");

@@ -16,7 +16,7 @@ const SENSITIVE: [&str; 7] = ["password", "passwd", "secret", "token", "credenti
 
 /// What `after` changes in `before`. Fields that `after` does not have are left to others, and are not changes;
 /// unless it is the `whole` object.
-pub(super) fn changes(kind: &Kind, before: &Value, after: &Value, whole: bool) -> Vec<Change> {
+pub(crate) fn changes(kind: &Kind, before: &Value, after: &Value, whole: bool) -> Vec<Change> {
     let secret = kind.group().is_empty() && kind.name() == "Secret";
     let mut walk = Walk { secret, whole, found: Vec::new() };
     walk.value("", Some(before), Some(after), false);

@@ -24,10 +24,10 @@ forget() {
     for group in $groups; do [ "$group" = "$1" ] || kept="$kept $group"; done
     groups=$kept
 }
-marked() {
+sweep() {
     for file in $(grep -laF "WINDLASS_ROOT=$1/" /proc/[0-9]*/environ); do
         process=${file#/proc/}
-        echo "${process%/environ}"
+        kill -s KILL "${process%/environ}"
     done
 }
 while read -r what group; do
@@ -36,10 +36,11 @@ while read -r what group; do
         terminate) kill -s TERM "$group" ;;
         kill) kill -s KILL -- "-$group" ;;
         end) kill -s KILL -- "-$group"; forget "$group" ;;
+        sweep) sweep "$group" ;;
     esac
 done
 for group in $groups; do kill -s KILL -- "-$group"; done
-for process in $(marked "$1"); do kill -s KILL "$process"; done
+sweep "$1"
 rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
 "#;
 
@@ -94,11 +95,16 @@ impl Guard {
         }
     }
 
-    fn tell(&self, what: &str, group: u32) {
+    /// Kills what was started with a root in a directory and left its group.
+    pub(super) fn sweep(&self, directory: &Path) {
+        self.tell("sweep", directory.display());
+    }
+
+    fn tell(&self, what: &str, about: impl std::fmt::Display) {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
         // After the end there is nothing left to signal.
         if let Some(pipe) = pipe.as_mut() {
-            if let Err(error) = writeln!(pipe, "{what} {group}") {
+            if let Err(error) = writeln!(pipe, "{what} {about}") {
                 tracing::warn!(%error, "failed to reach the guard of the pods' processes");
             }
         }

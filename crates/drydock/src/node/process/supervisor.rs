@@ -25,6 +25,8 @@ use crate::logs::Log;
 
 /// A line longer than this is written in pieces, as container runtimes do.
 const LINE: usize = 16 * 1024;
+/// The most that a hook may take; the container's end ends it too.
+const HOOK: Duration = Duration::from_secs(24 * 3600);
 /// How long output may come after the end, from what the process left behind.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// The most that is kept of a container's last words, from its file and from its log.
@@ -103,7 +105,11 @@ impl Life {
     async fn live(mut self, inside: Arc<Inside>, container: Container, grace: Duration) {
         let (told, mut verdicts) = mpsc::unbounded_channel();
         let mut probes = probe::start(&container, &inside, told);
-        let pre_stop = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let hooks = container.lifecycle.as_ref();
+        let pre_stop = hooks.and_then(|hooks| hooks.pre_stop.as_ref());
+        let post_start = hooks.and_then(|hooks| hooks.post_start.as_ref());
+        let mut starting = run_hook(post_start, &inside, &container).boxed();
+        let mut is_starting = post_start.is_some();
         let mut ending: BoxFuture<'_, ()> = std::future::pending().boxed();
         let mut is_ending = false;
         let status = loop {
@@ -132,11 +138,19 @@ impl Life {
                         ending = end(&self.group, &inside, &container, pre_stop, Some(grace)).boxed();
                     }
                 }
+                outcome = &mut starting, if is_starting => {
+                    is_starting = false;
+                    if let Err(why) = outcome {
+                        let message = format!("PostStartHook failed: {why}");
+                        let reason = "FailedPostStartHook";
+                        let _ = self.news.send(News::Event { kind: "Warning", reason, message });
+                        self.group.kill();
+                    }
+                }
                 () = &mut ending => ending = std::future::pending().boxed(),
             }
         };
-        drop(ending);
-        drop(probes);
+        drop((starting, ending, probes));
         // A container ends with its first process.
         drop(self.group);
         let last = async { while self.pumps.join_next().await.is_some() {} };
@@ -158,8 +172,8 @@ async fn end(
     grace: Option<Duration>,
 ) {
     let asking = async {
-        if let Some(hook) = pre_stop {
-            run_hook(hook, inside, container).await;
+        if let Err(error) = run_hook(pre_stop, inside, container).await {
+            tracing::debug!(container = %container.name, %error, "a preStop hook failed");
         }
         group.terminate();
         std::future::pending::<()>().await;
@@ -173,22 +187,18 @@ async fn end(
     }
 }
 
-async fn run_hook(hook: &LifecycleHandler, inside: &Inside, container: &Container) {
-    // The end of the grace period ends the hook too.
-    let limit = Duration::from_secs(24 * 3600);
-    let outcome = if let Some(exec) = &hook.exec {
-        inside.exec(exec.command.as_deref().unwrap_or_default(), limit).await
-    } else if let Some(get) = &hook.http_get {
-        probe::http::get(get, container).await
-    } else if let Some(sleep) = &hook.sleep {
-        tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or_default())).await;
-        Ok(())
-    } else {
-        Ok(())
-    };
-    if let Err(error) = outcome {
-        tracing::debug!(container = %container.name, %error, "a preStop hook failed");
+async fn run_hook(hook: Option<&LifecycleHandler>, inside: &Inside, container: &Container) -> Result<(), String> {
+    let Some(hook) = hook else { return Ok(()) };
+    if let Some(exec) = &hook.exec {
+        return inside.exec(exec.command.as_deref().unwrap_or_default(), HOOK).await;
     }
+    if let Some(get) = &hook.http_get {
+        return probe::http::get(get, container).await;
+    }
+    if let Some(sleep) = &hook.sleep {
+        tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or_default())).await;
+    }
+    Ok(())
 }
 
 fn news_of(verdict: &Verdict, container: &str) -> Vec<News> {

@@ -65,14 +65,25 @@ async fn a_deadline_fails_the_pod() {
 async fn deletion_asks_first_and_then_kills() {
     let yard = Yard::open().await;
     // A finalizer keeps the pod, so that its end can be seen.
-    let mut polite = script("polite", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done");
+    let text = "trap 'echo bye; ls /hooks; exit 0' TERM; while ! test -f /hooks/started; do sleep 0.02; done; \
+                echo up; while :; do sleep 0.05; done";
+    let mut polite = script("polite", text);
     polite["metadata"]["finalizers"] = json!(["test/keep"]);
-    let hook = json!({"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /proc/$PPID/../../dev/null; sleep 0.1"]}}});
-    yard.create(with(polite, "lifecycle", hook)).await;
+    polite["spec"]["volumes"] = json!([{"name": "hooks", "emptyDir": {}}]);
+    let polite = with(polite, "volumeMounts", json!([{"name": "hooks", "mountPath": "/hooks"}]));
+    let hooks = json!({
+        "postStart": {"exec": {"command": ["touch", "/hooks/started"]}},
+        "preStop": {"exec": {"command": ["mv", "/hooks/started", "/hooks/stopping"]}},
+    });
+    yard.create(with(polite, "lifecycle", hooks)).await;
     let mut deaf = script("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done");
     deaf["metadata"]["finalizers"] = json!(["test/keep"]);
     deaf["spec"]["terminationGracePeriodSeconds"] = 1.into();
     yard.create(deaf).await;
+    let unhooked = script("unhooked", "sleep 1000");
+    yard.create(with(unhooked, "lifecycle", json!({"postStart": {"exec": {"command": ["false"]}}}))).await;
+    let failed = yard.phase("unhooked", "Failed").await.status.unwrap().container_statuses.unwrap().remove(0);
+    assert_eq!(terminated(failed.state).0, 137);
     for name in ["polite", "deaf"] {
         yard.log_has(name, "up").await;
         yard.pods().delete(name, &DeleteParams::default()).await.unwrap();
@@ -80,7 +91,7 @@ async fn deletion_asks_first_and_then_kills() {
     let ended = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.terminated.is_some());
     let polite = yard.container("polite", "has ended", ended).await;
     assert_eq!(terminated(polite.state).0, 0);
-    assert!(yard.log("polite").await.ends_with("bye\n"));
+    assert!(yard.log("polite").await.ends_with("bye\nstopping\n"));
     let deaf = yard.container("deaf", "has ended", ended).await;
     assert_eq!(terminated(deaf.state).0, 137);
     yard.close().await;
@@ -89,10 +100,10 @@ async fn deletion_asks_first_and_then_kills() {
 #[tokio::test]
 async fn a_deleted_pod_leaves_nothing() {
     let yard = Yard::open().await;
-    yard.create(script("p", "sleep 1000 & echo $$$$ $! $WINDLASS_ROOT; wait")).await;
+    yard.create(script("p", "setsid sleep 1000 & echo $$$$ $! $WINDLASS_ROOT; wait")).await;
     let log = yard.log_has("p", "\n").await;
     let words: Vec<&str> = log.split_whitespace().collect();
-    assert!(is_alive(words[0]) && is_alive(words[1]) && exists(words[2]));
+    assert!(is_alive(words[0]) && exists(words[2]));
     yard.pods().delete("p", &DeleteParams::default().grace_period(1)).await.unwrap();
     eventually("the end", async || {
         (!is_alive(words[0]) && !is_alive(words[1]) && !exists(words[2])).then_some(())
