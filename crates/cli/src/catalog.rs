@@ -45,6 +45,17 @@ pub(crate) const OPERATORS: &[Entry] = &[Entry {
         kubectl("edit configmap monocle-sample-api", "one update-idents Job"),
         both("delete monocle monocle-sample", "nothing is left"),
     ],
+}, Entry {
+    name: "grafana-agent",
+    operator: windlass_grafana_agent::operator,
+    samples: &[windlass_grafana_agent::SAMPLE],
+    tries: &[
+        both("get grafanaagent", "what is in"),
+        both("get statefulset,daemonset,service,secret", "what it consists of"),
+        kubectl("get secret agent-sample-config -o jsonpath={.data.agent\\.yml}", "the configuration of metrics, in base64"),
+        both("delete secret agent-sample-shop", "one ServiceMonitor is left out, alone; get servicemonitor says why"),
+        both("delete grafanaagent agent-sample", "nothing is left"),
+    ],
 }];
 
 /// The operators of these names; all of them where there is none.

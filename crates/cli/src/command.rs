@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::{apply, delete, drydock, get, run, up};
+use crate::{apply, delete, drydock, get, grafana_agent, plan, run, up};
 
 /// Build and run Kubernetes operators.
 ///
@@ -21,10 +21,12 @@ struct Arguments {
 enum Command {
     Up(up::Arguments),
     Run(run::Arguments),
+    Plan(plan::Arguments),
     Drydock(drydock::Arguments),
     Get(get::Arguments),
     Apply(apply::Arguments),
     Delete(delete::Arguments),
+    GrafanaAgent(grafana_agent::Arguments),
     /// Print the completions of a shell
     ///
     /// For example: windlass completions bash > /etc/bash_completion.d/windlass
@@ -44,10 +46,12 @@ pub(crate) async fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Up(arguments) => up::run(arguments).await,
         Command::Run(arguments) => run::run(arguments).await.map(|()| ExitCode::SUCCESS),
+        Command::Plan(arguments) => plan::run(arguments).await,
         Command::Drydock(arguments) => drydock::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Get(arguments) => get::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Apply(arguments) => apply::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Delete(arguments) => delete::run(arguments).await.map(|()| ExitCode::SUCCESS),
+        Command::GrafanaAgent(arguments) => grafana_agent::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "windlass", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

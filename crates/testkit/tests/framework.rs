@@ -8,6 +8,8 @@ mod boat;
 mod configuration;
 #[path = "framework/external.rs"]
 mod external;
+#[path = "framework/preview.rs"]
+mod preview;
 #[path = "framework/faults_of_the_original.rs"]
 mod faults_of_the_original;
 #[path = "framework/fleet.rs"]

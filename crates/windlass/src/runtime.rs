@@ -274,7 +274,9 @@ impl Runtime {
                 workers.spawn(Arc::clone(&reconciler).work(stopping.subscribe()));
             }
         };
-        if installed {
+        // A leader works only once it has installed them; of members that share the work one does that for all.
+        let mut employed = installed || matches!(replica, Replica::Member(_));
+        if employed {
             employ(&mut workers, self.workers);
         }
         let mut grants = replica.grants();
@@ -286,7 +288,10 @@ impl Runtime {
                 done = &mut installing, if !installed => {
                     done?;
                     installed = true;
-                    employ(&mut workers, self.workers);
+                    if !employed {
+                        employed = true;
+                        employ(&mut workers, self.workers);
+                    }
                     continue;
                 }
                 () = granted(&mut grants) => {

@@ -29,7 +29,10 @@ use crate::kinds::{GrafanaAgent, LeftOut, Named};
 
 pub use self::integrations::Runs;
 pub(crate) use self::integrations::usable as usable_integrations;
-pub(crate) use self::monitor::{check_pod_logs, check_pod_monitor, check_probe, check_service_monitor};
+pub(crate) use self::monitor::{
+    check_logs_instance, check_metrics_instance, check_pod_logs, check_pod_monitor, check_probe,
+    check_service_monitor,
+};
 
 /// Where the agent keeps its data.
 const DATA: &str = "/var/lib/grafana-agent/data";
@@ -157,7 +160,7 @@ fn entry<K: Object>(object: &K, fault: Fault) -> LeftOut {
         kind: Kind::of::<K>().name().to_owned(),
         namespace: object.space().to_owned(),
         name: object.title().to_owned(),
-        reason: fault.reason.to_owned(),
+        reason: fault.reason.into_owned(),
         message: fault.message,
     }
 }

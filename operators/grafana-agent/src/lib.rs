@@ -2,8 +2,9 @@
 //! Secrets they name and deploys the agents.
 //!
 //! Start reading at [`kinds`] for the API, at [`discovery`] for what an agent selects, at [`config`] for how that is
-//! rendered. [`manifests`] renders without a cluster.
+//! rendered, at the module `agent` for what is deployed. [`manifests`] renders without a cluster.
 
+mod agent;
 pub mod assets;
 pub mod config;
 pub mod discovery;
@@ -13,6 +14,7 @@ pub mod kinds;
 pub mod manifests;
 pub mod outcome;
 mod schema;
+mod selected;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
@@ -20,6 +22,26 @@ use kube::CustomResourceExt as _;
 use self::kinds::{
     GrafanaAgent, Integration, LogsInstance, MetricsInstance, PodLogs, PodMonitor, Probe, ServiceMonitor,
 };
+
+/// Manifests to try it with.
+pub const SAMPLE: &str = include_str!("../samples/grafana-agent-sample.yaml");
+
+/// The operator's name: its field manager, and `app.kubernetes.io/managed-by` on what it makes.
+pub const OPERATOR: &str = "grafana-agent-operator";
+
+/// The operator, to be given to a [`windlass::Runtime`].
+#[must_use]
+pub fn operator() -> windlass::Operator {
+    windlass::Operator::new(OPERATOR)
+        .manages::<GrafanaAgent>()
+        .manages::<MetricsInstance>()
+        .manages::<LogsInstance>()
+        .manages::<PodLogs>()
+        .manages::<Integration>()
+        .manages::<ServiceMonitor>()
+        .manages::<PodMonitor>()
+        .manages::<Probe>()
+}
 
 /// The definitions of its kinds.
 #[must_use]

@@ -7,6 +7,7 @@ mod lifecycle;
 mod pod;
 mod pod_security;
 pub mod policy;
+mod quota;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use super::auth::User;
 use super::registry::Resource;
 use super::server::Server;
 use super::status::Outcome;
+use super::write::metadata_mut;
 
 /// What is about to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,9 @@ impl Admission<'_> {
 /// When one refuses.
 pub async fn mutate(admission: &mut Admission<'_>, object: &mut Value) -> Outcome<()> {
     lifecycle::check(admission, object)?;
+    if admission.operation == Operation::Create && admission.subresource.is_none() {
+        protect(admission, object);
+    }
     if admission.is_for("", "pods") && admission.subresource.is_none() {
         if admission.operation == Operation::Create {
             pod::service_account(admission, object)?;
@@ -74,6 +79,21 @@ pub async fn mutate(admission: &mut Admission<'_>, object: &mut Value) -> Outcom
     Ok(())
 }
 
+/// StorageObjectInUseProtection: claims and volumes stay until nobody uses them.
+fn protect(admission: &Admission<'_>, object: &mut Value) {
+    const PROTECTED: [(&str, &str); 2] = [
+        ("persistentvolumeclaims", "kubernetes.io/pvc-protection"),
+        ("persistentvolumes", "kubernetes.io/pv-protection"),
+    ];
+    let Some((_, finalizer)) = PROTECTED.iter().find(|(plural, _)| admission.is_for("", plural)) else { return };
+    let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|known| known == finalizer)
+    {
+        list.push((*finalizer).into());
+    }
+}
+
 /// Lets the plugins refuse the object.
 ///
 /// # Errors
@@ -83,5 +103,7 @@ pub async fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome<
         lifecycle::check(admission, object)?;
     }
     pod_security::check(admission, object)?;
-    policy::validate(admission, object)
+    policy::validate(admission, object)?;
+    // Last, since what it takes is only given back by a count of what there is.
+    quota::charge(admission, object).await
 }

@@ -13,7 +13,7 @@ use super::options::{DeleteOptions, WriteOptions};
 use super::registry::{Column, CustomParts, CustomResource, Names, Registry, Resource, ScalePaths};
 use super::server::Server;
 use super::status::Outcome;
-use super::write::{Change, Write, decoded, metadata_mut, metadata_of, name_of};
+use super::write::{Edit, Write, decoded, metadata_mut, metadata_of, name_of};
 use crate::store::{Key, Scope, TableId};
 
 const GROUP: &str = "apiextensions.k8s.io";
@@ -162,21 +162,6 @@ fn columns(printer: &Value) -> Vec<Column> {
     columns
 }
 
-/// A change that the server itself makes to a definition.
-struct Touch<F>(F);
-
-impl<F: Fn(&mut Value) + Send + Sync> Change for Touch<F> {
-    fn apply(&self, _: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
-        let mut new = old.cloned().unwrap_or_default();
-        (self.0)(&mut new);
-        Ok(new)
-    }
-
-    fn repeats(&self) -> bool {
-        true
-    }
-}
-
 /// Acts on a definition that was written or removed.
 pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Value>) {
     if let Some(new) = new {
@@ -187,11 +172,12 @@ pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Val
             remove_instances(server, resource, new).await;
         } else if new["status"]["acceptedNames"] != new["spec"]["names"] || !is_established(new) {
             let now = server.context.now_text();
-            let accept = Touch(move |definition: &mut Value| {
+            let accept = Edit(move |definition: &mut Value| {
                 definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
                 set_condition(definition, &now, "NamesAccepted", "NoConflicts", "no conflicts found");
                 let accepted = "the initial names have been accepted";
                 set_condition(definition, &now, "Established", "InitialNamesAccepted", accepted);
+                Ok(())
             });
             let mut write = own_write(server, resource, &user, Some("status"));
             if let Err(failure) = Box::pin(write.update(&name, &accept)).await {

@@ -413,6 +413,21 @@ impl From<Mismatch> for Retry {
     }
 }
 
+/// A change that the server itself makes to an object that is there, through the whole chain.
+pub struct Edit<F>(pub F);
+
+impl<F: Fn(&mut Value) -> Outcome<()> + Send + Sync> Change for Edit<F> {
+    fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
+        let mut new = old.cloned().ok_or_else(|| Failure::not_found(write.resource, ""))?;
+        (self.0)(&mut new)?;
+        Ok(new)
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+}
+
 /// A new object in place of the old one, as `PUT` sends it.
 pub struct Replace(pub Value);
 

@@ -308,14 +308,15 @@ async fn jobs_end_well_or_badly_and_go_after_their_time() {
             .collect();
         Some((types, status.succeeded, status.failed))
     };
-    eventually("the good end", async || {
-        let (types, succeeded, _) = types("good").await?;
-        (types == ["SuccessCriteriaMet", "Complete"]).then(|| assert_eq!(succeeded, Some(2)))
-    })
-    .await;
+    // The bad one first: it can be seen only for a second.
     eventually("the bad end", async || {
         let (types, _, failed) = types("bad").await?;
         (types == ["FailureTarget", "Failed"]).then(|| assert_eq!(failed, Some(1)))
+    })
+    .await;
+    eventually("the good end", async || {
+        let (types, succeeded, _) = types("good").await?;
+        (types == ["SuccessCriteriaMet", "Complete"]).then(|| assert_eq!(succeeded, Some(2)))
     })
     .await;
     eventually("its removal", async || {

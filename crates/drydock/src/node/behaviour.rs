@@ -36,7 +36,10 @@ impl std::str::FromStr for Behaviour {
 
     /// Reads `unpullable`, `hang`, `unready`, `crash` (at once, with code 1) or `exit:CODE` (at once).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let exit = |code| Self::Exit { after: Duration::ZERO, code };
+        let exit = |code| Self::Exit {
+            after: Duration::ZERO,
+            code,
+        };
         match text {
             "unpullable" => Ok(Self::Unpullable),
             "hang" => Ok(Self::Hang),

@@ -201,7 +201,11 @@ impl Machine {
             },
             image,
             container_id: self.id.clone(),
-            ready: if is_init && !self.is_sidecar() { self.has_succeeded() } else { self.ready },
+            ready: if is_init && !self.is_sidecar() {
+                self.has_succeeded()
+            } else {
+                self.ready
+            },
             started: Some(self.is_running() && self.started),
             restart_count: self.restarts,
             state: Some(state),

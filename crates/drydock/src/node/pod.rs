@@ -143,7 +143,9 @@ impl Worker {
                 }
                 Some(step) = self.steps.next(), if !self.steps.is_empty() => self.take(step),
                 () = tokio::time::sleep(RETRY), if told.is_err() => {}
-                () = tokio::time::sleep(deadline.unwrap_or_default()), if deadline.is_some() => self.exceed_deadline(),
+                () = tokio::time::sleep(deadline.unwrap_or_default()), if deadline.is_some() => {
+                    self.exceed_deadline();
+                }
             }
         }
     }
@@ -222,13 +224,23 @@ impl Worker {
 
     fn stop_container(&mut self, init: bool, at: usize, grace: Option<i64>) {
         let now = self.kubelet.now();
-        let grace = grace.or(self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
+        let grace = grace.or(self
+            .pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.termination_grace_period_seconds));
         let grace = Duration::from_secs(u64::try_from(grace.unwrap_or(30)).unwrap_or_default());
         let machine = &mut self.machines(init)[at];
         let (name, life) = (machine.spec.name.clone(), machine.life);
         let Some(signal) = machine.signal.as_ref().filter(|_| machine.is_running()) else {
             if let State::Running { .. } = machine.state {
-                machine.end(Exit { code: 143, ..Exit::default() }, now);
+                machine.end(
+                    Exit {
+                        code: 143,
+                        ..Exit::default()
+                    },
+                    now,
+                );
             }
             return;
         };
@@ -236,17 +248,27 @@ impl Worker {
             return;
         }
         signal.send_replace(Signal::Terminate);
-        self.event(&name, init, "Normal", "Killing", format!("Stopping container {name}"));
-        self.push(Which { init, at, life }, tokio::time::sleep(grace).map(|()| What::KillNow));
+        self.event(
+            &name,
+            init,
+            "Normal",
+            "Killing",
+            format!("Stopping container {name}"),
+        );
+        self.push(
+            Which { init, at, life },
+            tokio::time::sleep(grace).map(|()| What::KillNow),
+        );
     }
 
     /// Whether the pod's work is done: no container but its sidecars will run again.
     fn is_complete(&self) -> bool {
         let policy = self.restart_policy();
         policy != "Always"
-            && self.main.iter().all(|machine| {
-                machine.has_succeeded() || (machine.is_terminated() && policy == "Never")
-            })
+            && self
+                .main
+                .iter()
+                .all(|machine| machine.has_succeeded() || (machine.is_terminated() && policy == "Never"))
     }
 
     fn stop_sidecars(&mut self) {
@@ -270,10 +292,14 @@ impl Worker {
     }
 
     fn exceed_deadline(&mut self) {
-        let (reason, message) =
-            ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
+        let (reason, message) = (
+            "DeadlineExceeded",
+            "Pod was active on the node longer than the specified deadline",
+        );
         self.failure = Some((reason, message));
-        self.kubelet.recorder.normal(&*self.pod, reason, message.to_owned());
+        self.kubelet
+            .recorder
+            .normal(&*self.pod, reason, message.to_owned());
         self.stop(None);
     }
 
@@ -287,7 +313,9 @@ impl Worker {
                 self.kubelet.logs.forget(id);
             }
         }
-        self.kubelet.runtime.gone(self.pod.metadata.uid.as_deref().unwrap_or_default());
+        self.kubelet
+            .runtime
+            .gone(self.pod.metadata.uid.as_deref().unwrap_or_default());
     }
 
     /// The pod's last words and its removal.

@@ -59,7 +59,10 @@ async fn try_register(nodes: &Handle<Node>, context: &Context) -> Result<(), Err
 
 /// What the node has of a resource.
 pub(super) fn capacity(resource: &str) -> Option<&'static str> {
-    CAPACITY.iter().find(|(name, _)| *name == resource).map(|(_, amount)| *amount)
+    CAPACITY
+        .iter()
+        .find(|(name, _)| *name == resource)
+        .map(|(_, amount)| *amount)
 }
 
 /// Renews the node's Lease for ever.
@@ -99,9 +102,9 @@ fn described(context: &Context) -> Node {
         ("kubernetes.io/os", "linux"),
     ];
     let capacity: BTreeMap<String, Quantity> = CAPACITY
-    .into_iter()
-    .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
-    .collect();
+        .into_iter()
+        .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
+        .collect();
     let now = Time(context.now());
     let condition = |kind: &str, status: &str, reason: &str, message: &str| NodeCondition {
         type_: kind.to_owned(),

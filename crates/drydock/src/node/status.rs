@@ -86,7 +86,10 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
         container_statuses: statuses(&worker.main, false),
         observed_generation: worker.pod.metadata.generation,
         reason: worker.failure.map(|(reason, _)| reason.to_owned()).or(old.reason),
-        message: worker.failure.map(|(_, message)| message.to_owned()).or(old.message),
+        message: worker
+            .failure
+            .map(|(_, message)| message.to_owned())
+            .or(old.message),
         ..old
     }
 }

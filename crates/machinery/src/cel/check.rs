@@ -32,14 +32,22 @@ impl Checked {
 }
 
 /// Finds the types. Names that turn out to be of functions or variables with dots are written into the tree.
-pub(super) fn check(root: &mut Expr, places: &[u32], environment: &Environment, issues: &mut Issues<'_>) -> Checked {
+pub(super) fn check(
+    root: &mut Expr,
+    places: &[u32],
+    environment: &Environment,
+    issues: &mut Issues<'_>,
+) -> Checked {
     let mut checker = Checker {
         environment,
         places,
         issues,
         mapping: Mapping::default(),
         scopes: Vec::new(),
-        out: Checked { types: vec![Type::Dyn; places.len()], ..Checked::default() },
+        out: Checked {
+            types: vec![Type::Dyn; places.len()],
+            ..Checked::default()
+        },
     };
     checker.check(root);
     let Checker { mapping, mut out, .. } = checker;
@@ -47,7 +55,12 @@ pub(super) fn check(root: &mut Expr, places: &[u32], environment: &Environment, 
         *ty = mapping.substitute(ty, true);
     }
     if issues.is_empty() {
-        literals(root, places, issues, &mut out);
+        let mut literals = Literals {
+            places,
+            issues,
+            out: &mut out,
+        };
+        literals.visit(root, false);
     }
     out
 }
@@ -64,7 +77,8 @@ struct Checker<'a, 'i, 's> {
 
 impl Checker<'_, '_, '_> {
     fn error(&mut self, id: u32, message: String) {
-        self.issues.add(self.places.get(id as usize).copied().unwrap_or_default(), message);
+        self.issues
+            .add(self.places.get(id as usize).copied().unwrap_or_default(), message);
     }
 
     fn mismatch(&mut self, id: u32, expected: &Type, found: &Type) {
@@ -131,22 +145,35 @@ impl Checker<'_, '_, '_> {
                 name
             }
         };
-        self.environment.variables.get(name).cloned().or_else(|| type_named(name))
+        self.environment
+            .variables
+            .get(name)
+            .cloned()
+            .or_else(|| type_named(name))
     }
 
     fn select(&mut self, expr: &mut Expr) -> Type {
         if let Some(name) = expr.qualified_name() {
-            let local = name.split('.').next().is_some_and(|first| self.scopes.iter().any(|(known, _)| **known == *first));
+            let local = name
+                .split('.')
+                .next()
+                .is_some_and(|first| self.scopes.iter().any(|(known, _)| **known == *first));
             if let (false, Some(ty)) = (local, self.lookup(&name)) {
                 expr.kind = Kind::Ident(name.trim_start_matches('.').into());
                 return ty;
             }
         }
         let id = expr.id;
-        let Kind::Select { operand, field, test } = &mut expr.kind else { return Type::Error };
+        let Kind::Select { operand, field, test } = &mut expr.kind else {
+            return Type::Error;
+        };
         let (field, test) = (field.clone(), *test);
         let result = self.field(id, operand, &field, false);
-        if test { Type::Bool } else { self.mapping.substitute(&result, false) }
+        if test {
+            Type::Bool
+        } else {
+            self.mapping.substitute(&result, false)
+        }
     }
 
     /// The type of a field of an operand.
@@ -181,15 +208,30 @@ impl Checker<'_, '_, '_> {
                 Type::Dyn
             }
         };
-        if optional || is_optional { Type::optional(result) } else { result }
+        if optional || is_optional {
+            Type::optional(result)
+        } else {
+            result
+        }
     }
 
     fn call(&mut self, expr: &mut Expr) -> Type {
         let id = expr.id;
-        let Kind::Call { function, target, args } = &mut expr.kind else { return Type::Error };
+        let Kind::Call {
+            function,
+            target,
+            args,
+        } = &mut expr.kind
+        else {
+            return Type::Error;
+        };
         if &**function == "_?._" {
-            let [operand, field] = args.as_mut_slice() else { return Type::Error };
-            let Kind::Literal(Literal::String(name)) = &field.kind else { return Type::Error };
+            let [operand, field] = args.as_mut_slice() else {
+                return Type::Error;
+            };
+            let Kind::Literal(Literal::String(name)) = &field.kind else {
+                return Type::Error;
+            };
             let name = name.clone();
             self.set(field.id, Type::String);
             let result = self.field(id, operand, &name, true);
@@ -198,7 +240,9 @@ impl Checker<'_, '_, '_> {
         let mut types: Vec<Type> = args.iter_mut().map(|arg| self.check(arg)).collect();
         let ids: Vec<u32> = args.iter().map(|arg| arg.id).collect();
         if let Some(before) = target {
-            let qualified = before.qualified_name().map(|prefix| format!("{prefix}.{function}"));
+            let qualified = before
+                .qualified_name()
+                .map(|prefix| format!("{prefix}.{function}"));
             if let Some(qualified) = qualified.filter(|name| overloads::of(name).is_some()) {
                 *function = qualified.as_str().into();
                 *target = None;
@@ -242,14 +286,19 @@ impl Checker<'_, '_, '_> {
         }
         let mut found = Vec::new();
         let mut result: Option<Type> = None;
-        for overload in all.iter().filter(|overload| overload.member == member && overload.args.len() == types.len()) {
+        for overload in all
+            .iter()
+            .filter(|overload| overload.member == member && overload.args.len() == types.len())
+        {
             let fresh: Vec<Type> = (0..overload.params).map(|_| self.mapping.fresh()).collect();
             let wanted: Vec<Type> = overload.args.iter().map(|arg| instantiate(arg, &fresh)).collect();
             if !self.mapping.all_assignable(types, &wanted) {
                 continue;
             }
             found.push(overload);
-            let ty = self.mapping.substitute(&instantiate(&overload.result, &fresh), false);
+            let ty = self
+                .mapping
+                .substitute(&instantiate(&overload.result, &fresh), false);
             result = Some(match result {
                 None => ty,
                 Some(Type::Dyn) => Type::Dyn,
@@ -258,13 +307,18 @@ impl Checker<'_, '_, '_> {
             });
         }
         let Some(result) = result else {
-            let shown: Vec<String> =
-                types.iter().map(|ty| self.mapping.substitute(ty, true).to_string()).collect();
+            let shown: Vec<String> = types
+                .iter()
+                .map(|ty| self.mapping.substitute(ty, true).to_string())
+                .collect();
             let signature = match (member, shown.split_first()) {
                 (true, Some((first, rest))) => format!("{first}.({})", rest.join(", ")),
                 _ => format!("({})", shown.join(", ")),
             };
-            self.error(id, format!("found no matching overload for '{function}' applied to '{signature}'"));
+            self.error(
+                id,
+                format!("found no matching overload for '{function}' applied to '{signature}'"),
+            );
             return Type::Error;
         };
         self.out.overloads.insert(id, found);
@@ -278,7 +332,7 @@ impl Checker<'_, '_, '_> {
             if optional.contains(&index) {
                 ty = self.unwrapped(item.id, ty);
             }
-            joined = Some(self.join(item.id, joined, ty));
+            joined = Some(self.join(joined, ty));
         }
         Type::list(joined.unwrap_or_else(|| self.mapping.fresh()))
     }
@@ -287,12 +341,12 @@ impl Checker<'_, '_, '_> {
         let (mut keys, mut values) = (None, None);
         for entry in entries {
             let key = self.check(&mut entry.key);
-            keys = Some(self.join(entry.key.id, keys, key));
+            keys = Some(self.join(keys, key));
             let mut value = self.check(&mut entry.value);
             if entry.optional {
                 value = self.unwrapped(entry.value.id, value);
             }
-            values = Some(self.join(entry.value.id, values, value));
+            values = Some(self.join(values, value));
         }
         match (keys, values) {
             (Some(keys), Some(values)) => Type::map(keys, values),
@@ -314,13 +368,13 @@ impl Checker<'_, '_, '_> {
         }
     }
 
-    fn join(&mut self, id: u32, previous: Option<Type>, current: Type) -> Type {
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.mapping.assignable(&previous, &current) {
             return most_general(&previous, &current);
         }
-        self.mismatch(id, &previous, &current);
-        Type::Error
+        // Where that is not allowed is looked at in the end.
+        Type::Dyn
     }
 
     fn fold(&mut self, fold: &mut Fold) -> Type {
@@ -406,40 +460,104 @@ fn type_named(name: &str) -> Option<Type> {
     Some(Type::Type(Some(Box::new(of))))
 }
 
-/// Checks literals that functions would refuse, and keeps patterns.
-fn literals(expr: &Expr, places: &[u32], issues: &mut Issues<'_>, out: &mut Checked) {
-    let mut visit = |one: &Expr| literals(one, places, issues, out);
-    match &expr.kind {
-        Kind::Literal(_) | Kind::Ident(_) => {}
-        Kind::Select { operand, .. } => visit(operand),
-        Kind::List { items, .. } => items.iter().for_each(visit),
-        Kind::Map(entries) | Kind::Struct { fields: entries, .. } => entries.iter().for_each(|entry| {
-            visit(&entry.key);
-            visit(&entry.value);
-        }),
-        Kind::Fold(fold) => {
-            [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result].into_iter().for_each(visit);
-        }
-        Kind::Call { function, target, args } => {
-            target.iter().for_each(|target| visit(target));
-            args.iter().for_each(&mut visit);
-            let Some(Expr { id, kind: Kind::Literal(Literal::String(text)) }) = args.last() else { return };
-            let good = match (&**function, args.len()) {
-                ("matches" | "find" | "findAll", _) => match pattern::compile(text) {
-                    Ok(regex) => {
-                        out.patterns.insert((**text).into(), regex);
-                        true
-                    }
-                    Err(_) => &**function != "matches",
-                },
-                ("duration", 1) => time::parse_duration(text).is_some(),
-                ("timestamp", 1) => time::parse_timestamp(text).is_some(),
-                _ => true,
-            };
-            if !good {
-                let place = places.get(*id as usize).copied().unwrap_or_default();
-                issues.add(place, format!("invalid {function} argument"));
+/// Checks literals that functions would refuse, or that mix types, and keeps patterns.
+struct Literals<'c, 'i, 's> {
+    places: &'c [u32],
+    issues: &'i mut Issues<'s>,
+    out: &'c mut Checked,
+}
+
+impl Literals<'_, '_, '_> {
+    fn error(&mut self, id: u32, message: String) {
+        self.issues
+            .add(self.places.get(id as usize).copied().unwrap_or_default(), message);
+    }
+
+    /// `mixed` where lists may have elements of several types: in what `format` is given.
+    fn visit(&mut self, expr: &Expr, mixed: bool) {
+        match &expr.kind {
+            Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Select { operand, .. } => self.visit(operand, mixed),
+            Kind::List { items, optional } => {
+                if !mixed {
+                    let plain = items
+                        .iter()
+                        .enumerate()
+                        .map(|(index, item)| (item, optional.contains(&index)));
+                    self.same(plain);
+                }
+                items.iter().for_each(|item| self.visit(item, mixed));
             }
+            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => {
+                if !mixed {
+                    self.same(entries.iter().map(|entry| (&entry.key, false)));
+                    self.same(entries.iter().map(|entry| (&entry.value, entry.optional)));
+                }
+                for entry in entries {
+                    self.visit(&entry.key, mixed);
+                    self.visit(&entry.value, mixed);
+                }
+            }
+            Kind::Fold(fold) => {
+                for part in [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result] {
+                    self.visit(part, mixed);
+                }
+            }
+            Kind::Call {
+                function,
+                target,
+                args,
+            } => {
+                let mixed = mixed || &**function == "format";
+                target.iter().for_each(|target| self.visit(target, mixed));
+                args.iter().for_each(|arg| self.visit(arg, mixed));
+                self.argument(function, args);
+            }
+        }
+    }
+
+    /// Tells of parts that have another type than the first.
+    fn same<'e>(&mut self, parts: impl Iterator<Item = (&'e Expr, bool)>) {
+        let mut first: Option<Type> = None;
+        for (part, optional) in parts {
+            let ty = match self.out.ty(part) {
+                Type::Optional(of) if optional => (**of).clone(),
+                ty => ty.clone(),
+            };
+            match &first {
+                None => first = Some(ty),
+                Some(wanted) if *wanted == ty => {}
+                Some(wanted) => {
+                    let message = format!("expected type '{wanted}' but found '{ty}'");
+                    self.error(part.id, message);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn argument(&mut self, function: &str, args: &[Expr]) {
+        let Some(Expr {
+            id,
+            kind: Kind::Literal(Literal::String(text)),
+        }) = args.last()
+        else {
+            return;
+        };
+        let good = match (function, args.len()) {
+            ("matches" | "find" | "findAll", _) => match pattern::compile(text) {
+                Ok(regex) => {
+                    self.out.patterns.insert((**text).into(), regex);
+                    true
+                }
+                Err(_) => function != "matches",
+            },
+            ("duration", 1) => time::parse_duration(text).is_some(),
+            ("timestamp", 1) => time::parse_timestamp(text).is_some(),
+            _ => true,
+        };
+        if !good {
+            self.error(*id, format!("invalid {function} argument"));
         }
     }
 }

@@ -50,13 +50,39 @@ impl Declared {
     /// A type whose values have no parts.
     #[must_use]
     pub fn simple(ty: Type, min_size: i64, max_elements: i64) -> Self {
-        Self { ty, max_elements, min_size, element: None, fields: BTreeMap::new(), elements: Elements::Ordered }
+        Self {
+            ty,
+            max_elements,
+            min_size,
+            element: None,
+            fields: BTreeMap::new(),
+            elements: Elements::Ordered,
+        }
     }
 }
 
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// How expressions write the name of a field, if they can.

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use cel::common::ast::{self, EntryExpr, IdedExpr, LiteralValue};
 
+/// How many parts an expression may have once its macros are expanded.
+const MAX_NODES: usize = 500_000;
+
 /// The name that expanded macros give what they collect.
 pub(super) const ACCUMULATOR: &str = "@result";
 
@@ -22,12 +25,26 @@ pub(super) struct Expr {
 pub(super) enum Kind {
     Literal(Literal),
     Ident(Box<str>),
-    Select { operand: Box<Expr>, field: Box<str>, test: bool },
-    Call { function: Box<str>, target: Option<Box<Expr>>, args: Vec<Expr> },
-    List { items: Vec<Expr>, optional: Vec<usize> },
+    Select {
+        operand: Box<Expr>,
+        field: Box<str>,
+        test: bool,
+    },
+    Call {
+        function: Box<str>,
+        target: Option<Box<Expr>>,
+        args: Vec<Expr>,
+    },
+    List {
+        items: Vec<Expr>,
+        optional: Vec<usize>,
+    },
     Map(Vec<Entry>),
     /// An object of a type. No type that could be named can be made so, but the checker says why.
-    Struct { name: Box<str>, fields: Vec<Entry> },
+    Struct {
+        name: Box<str>,
+        fields: Vec<Entry>,
+    },
     Fold(Box<Fold>),
 }
 
@@ -84,7 +101,13 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(places: Vec<u32>, max_depth: usize) -> Self {
-        Self { places, errors: Vec::new(), depth: 0, max_depth, too_deep: false }
+        Self {
+            places,
+            errors: Vec::new(),
+            depth: 0,
+            max_depth,
+            too_deep: false,
+        }
     }
 
     pub(super) fn build(&mut self, from: &IdedExpr) -> Expr {
@@ -164,7 +187,10 @@ impl Builder {
             },
             EntryExpr::StructField(field) => Entry {
                 id,
-                key: Expr { id, kind: Kind::Literal(Literal::String(field.field.as_str().into())) },
+                key: Expr {
+                    id,
+                    kind: Kind::Literal(Literal::String(field.field.as_str().into())),
+                },
                 value: self.build(&field.value),
                 optional: field.optional,
             },
@@ -173,9 +199,20 @@ impl Builder {
 
     /// A new expression that stands where another does.
     fn make(&mut self, at: u32, kind: Kind) -> Expr {
+        // Macros copy what they are called on, which multiplies when they are chained.
+        if self.places.len() > MAX_NODES {
+            self.too_deep = true;
+            return Expr {
+                id: 0,
+                kind: Kind::Literal(Literal::Null),
+            };
+        }
         let place = self.places.get(at as usize).copied().unwrap_or_default();
         self.places.push(place);
-        Expr { id: u32::try_from(self.places.len() - 1).unwrap_or_default(), kind }
+        Expr {
+            id: u32::try_from(self.places.len() - 1).unwrap_or_default(),
+            kind,
+        }
     }
 }
 
@@ -184,7 +221,11 @@ impl Expr {
     pub(super) fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.to_string()),
-            Kind::Select { operand, field, test: false } => Some(format!("{}.{field}", operand.qualified_name()?)),
+            Kind::Select {
+                operand,
+                field,
+                test: false,
+            } => Some(format!("{}.{field}", operand.qualified_name()?)),
             _ => None,
         }
     }
@@ -199,9 +240,9 @@ impl Expr {
                 target.as_ref().is_some_and(|one| one.uses(name)) || args.iter().any(|one| one.uses(name))
             }
             Kind::List { items, .. } => items.iter().any(|one| one.uses(name)),
-            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => {
-                entries.iter().any(|one| one.key.uses(name) || one.value.uses(name))
-            }
+            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => entries
+                .iter()
+                .any(|one| one.key.uses(name) || one.value.uses(name)),
             Kind::Fold(fold) => [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]
                 .into_iter()
                 .any(|one| one.uses(name)),

@@ -16,7 +16,11 @@ fn environment() -> Environment {
 
 fn eval(source: &str, object: &Json) -> Result<Json, String> {
     let program = Program::compile(source, &environment())?;
-    program.evaluate(&Object(object), CALL_LIMIT).result.map(|value| value.to_json()).map_err(|error| error.to_string())
+    program
+        .evaluate(&Object(object), CALL_LIMIT)
+        .result
+        .map(|value| value.to_json())
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -37,7 +41,7 @@ fn expressions_have_values() {
         "object.?a.optMap(v, dyn(v) + 1).orValue(0) == 2",
         "object.l.sort() == [1, 2, 3] && object.l.sortBy(x, -x) == [3, 2, 1]",
         "object.l.sum() == 6 && object.l.min() == 1 && object.l.max() == 3 && !object.l.isSorted()",
-        "'%s has %d: %.2f %x'.format([dyn('a'), 3, 1.5, 255]) == 'a has 3: 1.50 ff'",
+        "'%s has %d: %.2f %x'.format(['a', 3, 1.5, 255]) == 'a has 3: 1.50 ff'",
         "'hello'.substring(1, 3) == 'el' && 'a,b'.split(',') == ['a', 'b'] && 'aXa'.replace('a', 'b') == 'bXb'",
         "'abc123'.find('[0-9]+') == '123' && 'a1b2'.findAll('[0-9]') == ['1', '2'] && 'abc'.matches('^a.c$')",
         "quantity('1Gi').isGreaterThan(quantity('1G')) && isQuantity('1.5') && !isQuantity('x')",
@@ -73,7 +77,10 @@ fn errors_of_evaluation_are_the_servers() {
         ("int('x') == 1", "type conversion error from 'string' to 'int'"),
         ("9223372036854775807 + object.a == 0", "integer overflow"),
         ("optional.none().value() == 1", "optional.none() dereference"),
-        ("quantity('x').asInteger() == 1", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+        (
+            "quantity('x').asInteger() == 1",
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
         ("[].min() == 1", "min called on empty list"),
     ];
     for (case, wanted) in cases {
@@ -84,8 +91,14 @@ fn errors_of_evaluation_are_the_servers() {
 #[test]
 fn what_does_not_compile_is_told_as_the_server_tells_it() {
     let cases = [
-        ("object.", "ERROR: <input>:1:8: Syntax error: no viable alternative at input '.'\n | object.\n | .......^"),
-        ("foo == 1", "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo == 1\n | ^"),
+        (
+            "object.",
+            "ERROR: <input>:1:8: Syntax error: no viable alternative at input '.'\n | object.\n | .......^",
+        ),
+        (
+            "foo == 1",
+            "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo == 1\n | ^",
+        ),
         (
             "1 == 'a'",
             "ERROR: <input>:1:3: found no matching overload for '_==_' applied to '(int, string)'\n | 1 == 'a'\n | ..^",
@@ -94,12 +107,25 @@ fn what_does_not_compile_is_told_as_the_server_tells_it() {
             "'a'.size(1)",
             "ERROR: <input>:1:9: found no matching overload for 'size' applied to 'string.(int)'\n | 'a'.size(1)\n | ........^",
         ),
-        ("[1, 'a']", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a']\n | ....^"),
-        ("'a'.matches('(')", "ERROR: <input>:1:13: invalid matches argument\n | 'a'.matches('(')\n | ............^"),
-        ("'é' == foo", "ERROR: <input>:1:8: undeclared reference to 'foo' (in container '')\n | 'é' == foo\n | .．.....^"),
+        (
+            "[1, 'a']",
+            "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a']\n | ....^",
+        ),
+        (
+            "'a'.matches('(')",
+            "ERROR: <input>:1:13: invalid matches argument\n | 'a'.matches('(')\n | ............^",
+        ),
+        (
+            "'é' == foo",
+            "ERROR: <input>:1:8: undeclared reference to 'foo' (in container '')\n | 'é' == foo\n | .．.....^",
+        ),
     ];
     for (case, wanted) in cases {
-        assert_eq!(Program::compile(case, &environment()).map(|_| ()), Err(wanted.to_owned()), "{case}");
+        assert_eq!(
+            Program::compile(case, &environment()).map(|_| ()),
+            Err(wanted.to_owned()),
+            "{case}"
+        );
     }
 }
 
@@ -109,4 +135,9 @@ fn expensive_and_deep_expressions_end() {
     let nested = "object.all(a, object.all(b, object.all(c, a + b + c >= 0)))";
     assert_eq!(eval(nested, &many), Err(Error::CostExceeded.to_string()));
     assert_eq!(eval("object.map(x, x).size() == 2000", &many), Ok(json!(true)));
+    let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
+    assert!(eval(&deep, &json!(null)).is_err());
+    let chain = format!("object{}", ".optMap(x, x)".repeat(60));
+    assert!(eval(&chain, &json!(null)).is_err());
+    assert!(eval(&"a".repeat(200_000), &json!(null)).is_err());
 }

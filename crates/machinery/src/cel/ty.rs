@@ -107,7 +107,10 @@ impl Type {
     #[must_use]
     pub fn object(name: &str, fields: impl IntoIterator<Item = (&'static str, Type)>) -> Self {
         let fields = fields.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
-        Self::Object(Arc::new(ObjectType { name: name.into(), fields }))
+        Self::Object(Arc::new(ObjectType {
+            name: name.into(),
+            fields,
+        }))
     }
 
     pub(super) fn is_dyn_or_error(&self) -> bool {
@@ -118,7 +121,12 @@ impl Type {
     pub(super) fn is_nullable(&self) -> bool {
         matches!(
             self,
-            Self::Null | Self::Optional(_) | Self::Named(_) | Self::Object(_) | Self::Duration | Self::Timestamp
+            Self::Null
+                | Self::Optional(_)
+                | Self::Named(_)
+                | Self::Object(_)
+                | Self::Duration
+                | Self::Timestamp
         )
     }
 

@@ -66,7 +66,9 @@ impl Mapping {
         match (one, two) {
             (Type::Null, other) | (other, Type::Null) => other.is_nullable(),
             (Type::Type(_), Type::Type(_)) => true,
-            (Type::List(one), Type::List(two)) | (Type::Optional(one), Type::Optional(two)) => self.assign(one, two),
+            (Type::List(one), Type::List(two)) | (Type::Optional(one), Type::Optional(two)) => {
+                self.assign(one, two)
+            }
             (Type::Map(one), Type::Map(two)) => self.assign(&one.0, &two.0) && self.assign(&one.1, &two.1),
             (one, two) => one == two,
         }
@@ -139,14 +141,20 @@ pub(super) fn instantiate(ty: &Type, fresh: &[Type]) -> Type {
 
 /// The more general of two types that go together.
 pub(super) fn most_general(one: &Type, two: &Type) -> Type {
-    if less_specific(one, two) { one.clone() } else { two.clone() }
+    if less_specific(one, two) {
+        one.clone()
+    } else {
+        two.clone()
+    }
 }
 
 fn less_specific(one: &Type, two: &Type) -> bool {
     match (one, two) {
         (Type::Dyn | Type::Param(_), _) => true,
         (_, Type::Dyn | Type::Param(_)) => false,
-        (Type::List(one), Type::List(two)) | (Type::Optional(one), Type::Optional(two)) => less_specific(one, two),
+        (Type::List(one), Type::List(two)) | (Type::Optional(one), Type::Optional(two)) => {
+            less_specific(one, two)
+        }
         (Type::Map(one), Type::Map(two)) => less_specific(&one.0, &two.0) && less_specific(&one.1, &two.1),
         (Type::Type(_), Type::Type(_)) => true,
         (one, two) => one == two,

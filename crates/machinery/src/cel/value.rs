@@ -254,7 +254,11 @@ impl<'a> Value<'a> {
             }
             let floor = double.floor();
             let order = (floor as i128).cmp(&whole);
-            Some(if order.is_eq() && double > floor { Ordering::Greater } else { order })
+            Some(if order.is_eq() && double > floor {
+                Ordering::Greater
+            } else {
+                order
+            })
         };
         let whole = |value: &Self| match value {
             Self::Int(value) => Some(i128::from(*value)),
@@ -293,7 +297,8 @@ impl<'a> Value<'a> {
             Self::Double(value) => (*value).into(),
             Self::List(list) => list.iter().map(|item| item.to_json()).collect(),
             Self::Map(map) => {
-                let entry = |(key, value): (Value<'a>, Value<'a>)| Some((key.as_str()?.to_owned(), value.to_json()));
+                let entry =
+                    |(key, value): (Value<'a>, Value<'a>)| Some((key.as_str()?.to_owned(), value.to_json()));
                 Json::Object(map.entries().into_iter().filter_map(entry).collect())
             }
             Self::String(text) => Json::String(text.to_string()),

@@ -45,8 +45,14 @@ struct Rule {
 
 /// The variables of the rules of a type.
 fn environment(ty: &Type, optional_old: bool) -> Environment {
-    let old = if optional_old { Type::optional(ty.clone()) } else { ty.clone() };
-    Environment::default().with("self", ty.clone()).with("oldSelf", old)
+    let old = if optional_old {
+        Type::optional(ty.clone())
+    } else {
+        ty.clone()
+    };
+    Environment::default()
+        .with("self", ty.clone())
+        .with("oldSelf", old)
 }
 
 impl Rules {
@@ -78,7 +84,9 @@ impl Rules {
         };
         let mut properties = BTreeMap::new();
         for (name, says) in says.map("properties") {
-            let Some(schema) = schema.property(name) else { continue };
+            let Some(schema) = schema.property(name) else {
+                continue;
+            };
             let field = match cel::escape(name) {
                 Some(escaped) => match declared.fields.get(&*escaped) {
                     Some(field) => Some(&field.declared),
@@ -96,15 +104,24 @@ impl Rules {
             }
             _ => None,
         };
-        let all_of: Vec<Self> = says.schemas("allOf").filter_map(|one| Self::build(one, schema, declared)).collect();
-        let rules: Vec<Rule> =
-            says.schemas("x-kubernetes-validations").map(|one| Rule::compile(one, schema, declared)).collect();
+        let all_of: Vec<Self> = says
+            .schemas("allOf")
+            .filter_map(|one| Self::build(one, schema, declared))
+            .collect();
+        let rules: Vec<Rule> = says
+            .schemas("x-kubernetes-validations")
+            .map(|one| Rule::compile(one, schema, declared))
+            .collect();
         let empty = rules.is_empty() && items.is_none() && properties.is_empty() && additional.is_none();
         if empty && all_of.is_empty() {
             return None;
         }
-        let keys = (schema.text("x-kubernetes-list-type") == "map")
-            .then(|| schema.strings("x-kubernetes-list-map-keys").map(Into::into).collect());
+        let keys = (schema.text("x-kubernetes-list-type") == "map").then(|| {
+            schema
+                .strings("x-kubernetes-list-map-keys")
+                .map(Into::into)
+                .collect()
+        });
         Some(Self {
             kind: schema.kind().into(),
             declared: Arc::clone(declared),
@@ -120,8 +137,16 @@ impl Rules {
     /// What is wrong with a value. With its older state, what did not change is only told in the second list.
     #[must_use]
     pub fn check(&self, value: &Json, old: Option<&Json>) -> (Vec<FieldError>, Vec<FieldError>) {
-        let mut run = Run { budget: cel::BUDGET, errors: Vec::new(), old: Vec::new() };
-        let ratchet = Ratchet { current: old, parent: None, root: true };
+        let mut run = Run {
+            budget: cel::BUDGET,
+            errors: Vec::new(),
+            old: Vec::new(),
+        };
+        let ratchet = Ratchet {
+            current: old,
+            parent: None,
+            root: true,
+        };
         run.walk(self, value, old, ratchet, &Path::default());
         (run.errors, run.old)
     }
@@ -137,7 +162,11 @@ impl Rule {
             _ => Program::compile(rule.text("rule"), &environment).map(Some),
         };
         let expression = rule.text("messageExpression");
-        let expression = if expression.is_empty() { None } else { Program::compile(expression, &environment).ok() };
+        let expression = if expression.is_empty() {
+            None
+        } else {
+            Program::compile(expression, &environment).ok()
+        };
         let field = field_path(rule.text("fieldPath"), schema, true).map(|(names, _)| names.join("."));
         Self {
             transition: matches!(&program, Ok(Some(program)) if program.uses("oldSelf")),
@@ -153,7 +182,11 @@ impl Rule {
 
     /// What messages call the rule.
     fn name(&self) -> &str {
-        if self.message.is_empty() { &self.text } else { &self.message }
+        if self.message.is_empty() {
+            &self.text
+        } else {
+            &self.message
+        }
     }
 }
 
@@ -193,7 +226,11 @@ impl<'v> Ratchet<'v> {
 
     fn below(self, value: &'v Json, find: impl FnOnce(&'v Json) -> Option<&'v Json>) -> Self {
         match self.current {
-            Some(old) => Self { current: find(old), parent: Some((value, old)), root: false },
+            Some(old) => Self {
+                current: find(old),
+                parent: Some((value, old)),
+                root: false,
+            },
             None => self,
         }
     }
@@ -205,16 +242,33 @@ struct Run {
     old: Vec<FieldError>,
 }
 
-const EXHAUSTED: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
+const EXHAUSTED: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 impl Run {
-    fn walk<'v>(&mut self, rules: &Rules, value: &'v Json, old: Option<&'v Json>, ratchet: Ratchet<'v>, path: &Path) {
+    fn walk<'v>(
+        &mut self,
+        rules: &Rules,
+        value: &'v Json,
+        old: Option<&'v Json>,
+        ratchet: Ratchet<'v>,
+        path: &Path,
+    ) {
         if value.is_null() || self.budget < 0 {
             return;
         }
         self.level(rules, value, old.filter(|old| !old.is_null()), ratchet, path);
         for all_of in &rules.all_of {
-            self.walk(all_of, value, old, Ratchet { current: None, ..ratchet }, path);
+            self.walk(
+                all_of,
+                value,
+                old,
+                Ratchet {
+                    current: None,
+                    ..ratchet
+                },
+                path,
+            );
         }
         match value {
             Json::Array(items) => {
@@ -231,7 +285,11 @@ impl Run {
                     // Both versions of an object have the same type once they are converted, so that says nothing.
                     let hidden = ratchet.root && matches!(name.as_str(), "apiVersion" | "kind");
                     let next = if hidden {
-                        Ratchet { current: None, parent: None, root: false }
+                        Ratchet {
+                            current: None,
+                            parent: None,
+                            root: false,
+                        }
                     } else {
                         ratchet.below(value, find)
                     };
@@ -247,7 +305,14 @@ impl Run {
         }
     }
 
-    fn level<'v>(&mut self, rules: &Rules, value: &'v Json, old: Option<&'v Json>, ratchet: Ratchet<'v>, path: &Path) {
+    fn level<'v>(
+        &mut self,
+        rules: &Rules,
+        value: &'v Json,
+        old: Option<&'v Json>,
+        ratchet: Ratchet<'v>,
+        path: &Path,
+    ) {
         if rules.rules.is_empty() {
             return;
         }
@@ -276,7 +341,10 @@ impl Run {
                 (true, None) => Some(Value::Optional(None)),
                 (false, old) => old,
             };
-            let selves = Selves { new: new.clone(), old };
+            let selves = Selves {
+                new: new.clone(),
+                old,
+            };
             let evaluation = program.evaluate(&selves, cel::CALL_LIMIT);
             if !self.pay(evaluation.cost) {
                 return self.stop(path, rules, EXHAUSTED.to_owned());
@@ -284,7 +352,9 @@ impl Run {
             match evaluation.result {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => {
-                    let Some(error) = self.refusal(rule, rules, &selves, value, path) else { return };
+                    let Some(error) = self.refusal(rule, rules, &selves, value, path) else {
+                        return;
+                    };
                     if !rule.transition && ratchet.is_unchanged(value) {
                         self.old.push(error);
                     } else {
@@ -302,7 +372,9 @@ impl Run {
                 Err(Error::Message(message)) => {
                     let name = rule.name();
                     let why = if message.starts_with("no such overload") {
-                        format!("'{message}': call arguments did not match a supported operator, function or macro signature for rule: {name}")
+                        format!(
+                            "'{message}': call arguments did not match a supported operator, function or macro signature for rule: {name}"
+                        )
                     } else {
                         format!("{message} evaluating rule: {name}")
                     };
@@ -336,7 +408,11 @@ impl Run {
         value: &Json,
         path: &Path,
     ) -> Option<FieldError> {
-        let path = if rule.field.is_empty() { path.clone() } else { path.child(&rule.field) };
+        let path = if rule.field.is_empty() {
+            path.clone()
+        } else {
+            path.child(&rule.field)
+        };
         let mut detail = None;
         if let Some(expression) = &rule.expression {
             let evaluation = expression.evaluate(selves, cel::CALL_LIMIT);
@@ -371,5 +447,7 @@ impl Run {
 /// The element of an old list that has the same keys.
 fn same_element<'v>(keys: Option<&[Box<str>]>, element: &Json, old: &'v Json) -> Option<&'v Json> {
     let keys = keys?;
-    old.as_array()?.iter().find(|one| keys.iter().all(|key| one.get(&**key) == element.get(&**key)))
+    old.as_array()?
+        .iter()
+        .find(|one| keys.iter().all(|key| one.get(&**key) == element.get(&**key)))
 }

@@ -16,20 +16,20 @@ use windlass_drydock::{Drydock, Options};
 
 use crate::boat::{Boat, BoatSpec, Marina};
 
-pub struct Fleet {
-    pub drydock: Drydock,
-    pub marina: Marina,
+pub(crate) struct Fleet {
+    pub(crate) drydock: Drydock,
+    pub(crate) marina: Marina,
 }
 
 /// A process with the operator.
-pub struct Process {
+pub(crate) struct Process {
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), windlass::Error>>,
-    pub port: Port,
+    pub(crate) port: Port,
 }
 
 impl Process {
-    pub fn start(runtime: Runtime) -> Self {
+    pub(crate) fn start(runtime: Runtime) -> Self {
         let (stop, mut stopped) = watch::channel(false);
         let port = runtime.port();
         let task = tokio::spawn(runtime.install_crds().run(async move {
@@ -38,57 +38,61 @@ impl Process {
         Self { stop, task, port }
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.send_replace(true);
         self.task.await.unwrap().unwrap();
     }
 
-    pub fn kill(self) {
+    pub(crate) fn kill(self) {
         self.task.abort();
     }
 }
 
-pub fn lease() -> LeaseName {
+pub(crate) fn lease() -> LeaseName {
     LeaseName { namespace: "default".into(), name: "boatman".into() }
 }
 
 impl Fleet {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let drydock = Drydock::start(Options::seeded(1)).await.unwrap();
         drydock.record().keep_entries();
         Self { drydock, marina: Marina::default() }
     }
 
-    pub fn runtime(&self, name: &str) -> Runtime {
+    pub(crate) fn runtime(&self, name: &str) -> Runtime {
         let (client, context) = (self.drydock.client(name), self.drydock.context().clone());
         Runtime::new(client, context).identity(name).host(self.marina.operator()())
     }
 
-    pub fn leader(&self, name: &str) -> Process {
+    pub(crate) fn leader(&self, name: &str) -> Process {
         Process::start(self.runtime(name).leader(lease()))
     }
 
-    pub fn member(&self, name: &str) -> Process {
+    pub(crate) fn member(&self, name: &str) -> Process {
         Process::start(self.runtime(name).shards(lease()))
     }
 
     /// Applies so many Boats.
-    pub async fn boats(&self, count: usize, text: &str) {
+    pub(crate) async fn boats(&self, count: usize, text: &str) {
         let api: Api<Boat> = Api::namespaced(self.drydock.client("test"), "default");
         for number in 0..count {
             let spec = BoatSpec { text: text.to_owned(), ..BoatSpec::default() };
             let body = json!({"apiVersion": "example.org/v1", "kind": "Boat", "spec": spec});
             let name = format!("boat-{number}");
-            let params = PatchParams::apply("test");
-            while api.patch(&name, &params, &Patch::Apply(&body)).await.is_err() {
-                // The operator may not have installed the definition yet.
-                sleep(Duration::from_secs(1)).await;
+            let params = PatchParams::apply("test").force();
+            for attempt in 0.. {
+                match api.patch(&name, &params, &Patch::Apply(&body)).await {
+                    Ok(_) => break,
+                    // The operator may not have installed the definition yet.
+                    Err(_) if attempt < 60 => sleep(Duration::from_secs(1)).await,
+                    Err(error) => panic!("{name}: {error}"),
+                }
             }
         }
     }
 
     /// How many ConfigMaps have this text.
-    pub async fn done(&self, text: &str) -> usize {
+    pub(crate) async fn done(&self, text: &str) -> usize {
         let api: Api<ConfigMap> = Api::namespaced(self.drydock.client("test"), "default");
         let maps = api.list(&ListParams::default()).await.unwrap().items;
         let has = |map: &&ConfigMap| map.data.as_ref().is_some_and(|data| data.get("text").is_some_and(|t| t == text));
@@ -96,7 +100,7 @@ impl Fleet {
     }
 
     /// Waits until so many ConfigMaps have this text, and nothing more is written.
-    pub async fn until_done(&self, count: usize, text: &str) {
+    pub(crate) async fn until_done(&self, count: usize, text: &str) {
         let start = Instant::now();
         while self.done(text).await < count {
             assert!(start.elapsed() < Duration::from_secs(900), "{} of {count} are {text}", self.done(text).await);
@@ -106,14 +110,14 @@ impl Fleet {
     }
 
     /// The operator's writes, those of Leases apart, as client and object.
-    pub fn writes(&self) -> Vec<(String, String)> {
+    pub(crate) fn writes(&self) -> Vec<(String, String)> {
         let entries = self.drydock.record().entries("").into_iter();
         let writes = entries.filter(|entry| is_write(entry) && is_replica(entry) && entry.resource != "leases");
         writes.map(|entry| (entry.client, format!("{} {}", entry.resource, entry.name.unwrap_or_default()))).collect()
     }
 
     /// Of whom each object was written.
-    pub fn writers(&self) -> BTreeMap<String, BTreeSet<String>> {
+    pub(crate) fn writers(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut writers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (client, object) in self.writes() {
             writers.entry(object).or_default().insert(client);
@@ -122,7 +126,7 @@ impl Fleet {
     }
 
     /// Whoever wrote was, at that point of the server's record, the last to have written the Lease.
-    pub fn assert_only_holders_wrote(&self) {
+    pub(crate) fn assert_only_holders_wrote(&self) {
         let mut holder = None;
         for entry in self.drydock.record().entries("").into_iter().filter(|entry| is_write(entry) && is_replica(entry)) {
             if entry.resource != "leases" {
@@ -134,7 +138,7 @@ impl Fleet {
     }
 
     /// The requests of a client that are neither watches nor about Leases.
-    pub fn requests(&self, client: &str) -> usize {
+    pub(crate) fn requests(&self, client: &str) -> usize {
         let entries = self.drydock.record().entries(client).into_iter();
         entries.filter(|entry| entry.verb != "watch" && entry.resource != "leases").count()
     }

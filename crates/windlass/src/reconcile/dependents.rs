@@ -293,7 +293,10 @@ const FIGHTING: &str = "Conflict";
 
 impl From<ApplyError> for Condition {
     fn from(error: ApplyError) -> Self {
-        // What the server could not be asked may yet be well.
+        // What the server could not be asked may yet be well, and a lost race is no fight.
+        if error.is_conflict() && error.reason() == FIGHTING {
+            return Self::pending("Contended", error.to_string());
+        }
         let state = match &error {
             ApplyError::Refused(_) => State::Failed,
             ApplyError::Unreachable(_) | ApplyError::Silent | ApplyError::Deposed(_) => State::Pending,

@@ -23,16 +23,27 @@ pub(super) fn for_integrations(scene: &Scene<'_>, found: &[Logs]) -> Fields {
     Fields::new().with("positions_directory", DATA).filled("configs", instances)
 }
 
+/// Says what is wrong with an instance, whatever it selects.
+pub(super) fn check(scene: &Scene<'_>, instance: &LogsInstance) {
+    settings(scene, instance);
+    more(scene, instance);
+}
+
 fn instance(scene: &Scene<'_>, found: &Logs) -> Fields {
     let instance = &found.instance;
     let mut scrapes = Vec::new();
     for logs in &found.pod_logs {
         scrapes.extend(scene.include(logs, pod_logs::render(scene, logs)));
     }
+    scrapes.extend(more(scene, instance));
+    settings(scene, instance).filled("scrape_configs", scrapes)
+}
+
+/// The scrape configurations of the user's own.
+fn more(scene: &Scene<'_>, instance: &LogsInstance) -> Vec<Document> {
     let more = metrics::additional(scene, instance.space(), &instance.spec.additional_scrape_configs);
     let more = scene.part(instance, more.map_err(|fault| fault.within("spec.additionalScrapeConfigs")));
-    scrapes.extend(more.into_iter().flatten());
-    settings(scene, instance).filled("scrape_configs", scrapes)
+    more.unwrap_or_default()
 }
 
 /// What an instance says apart from what it follows.

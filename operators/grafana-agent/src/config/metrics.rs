@@ -29,6 +29,12 @@ pub(super) fn for_integrations(scene: &Scene<'_>, found: &[Metrics]) -> Fields {
     section(scene, false).filled("configs", instances)
 }
 
+/// Says what is wrong with an instance, whatever it selects.
+pub(super) fn check(scene: &Scene<'_>, instance: &MetricsInstance) {
+    settings(scene, instance);
+    more(scene, instance);
+}
+
 fn section(scene: &Scene<'_>, replicated: bool) -> Fields {
     let (agent, metrics) = (scene.agent, &scene.agent.spec.metrics);
     let global = Fields::new()
@@ -70,11 +76,15 @@ fn instance(scene: &Scene<'_>, found: &Metrics) -> Fields {
     for one in &found.probes {
         scrapes.extend(scene.include(one, probe::render(scene, one)));
     }
-    let instance = &found.instance;
+    scrapes.extend(more(scene, &found.instance));
+    settings(scene, &found.instance).filled("scrape_configs", scrapes)
+}
+
+/// The scrape configurations of the user's own.
+fn more(scene: &Scene<'_>, instance: &MetricsInstance) -> Vec<Document> {
     let more = additional(scene, instance.space(), &instance.spec.additional_scrape_configs);
     let more = scene.part(instance, more.map_err(|fault| fault.within("spec.additionalScrapeConfigs")));
-    scrapes.extend(more.into_iter().flatten().map(|config| sharded(scene, config)));
-    settings(scene, instance).filled("scrape_configs", scrapes)
+    more.into_iter().flatten().map(|config| sharded(scene, config)).collect()
 }
 
 /// What an instance says apart from what it scrapes.

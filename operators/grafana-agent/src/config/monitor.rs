@@ -1,9 +1,9 @@
-//! What is wrong with one monitor by itself: the same rendering, for an agent that allows everything.
+//! What is wrong with one object by itself: the same rendering, for a given agent.
 
-use super::{Scene, pod_logs, pod_monitor, probe, service_monitor};
+use super::{Scene, logs, metrics, pod_logs, pod_monitor, probe, service_monitor};
 use crate::assets::Assets;
 use crate::fault::Fault;
-use crate::kinds::{GrafanaAgent, PodLogs, PodMonitor, Probe, ServiceMonitor};
+use crate::kinds::{GrafanaAgent, LogsInstance, MetricsInstance, PodLogs, PodMonitor, Probe, ServiceMonitor};
 
 pub(crate) fn check_service_monitor(
     agent: &GrafanaAgent,
@@ -31,4 +31,29 @@ pub(crate) fn check_pod_logs(
     logs: &PodLogs,
 ) -> Result<(), Fault> {
     pod_logs::render(&Scene::new(agent, assets), logs).map(drop)
+}
+
+pub(crate) fn check_metrics_instance(
+    agent: &GrafanaAgent,
+    assets: &Assets<'_>,
+    instance: &MetricsInstance,
+) -> Vec<Fault> {
+    let scene = Scene::new(agent, assets);
+    metrics::check(&scene, instance);
+    faults(scene)
+}
+
+pub(crate) fn check_logs_instance(
+    agent: &GrafanaAgent,
+    assets: &Assets<'_>,
+    instance: &LogsInstance,
+) -> Vec<Fault> {
+    let scene = Scene::new(agent, assets);
+    logs::check(&scene, instance);
+    faults(scene)
+}
+
+fn faults(scene: Scene<'_>) -> Vec<Fault> {
+    let complaints = scene.into_findings().complaints;
+    complaints.into_iter().map(|complaint| Fault::new(complaint.reason, complaint.message)).collect()
 }

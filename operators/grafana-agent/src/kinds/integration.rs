@@ -24,7 +24,7 @@ use super::SelectedStatus;
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = crate::schema::refine)]
+#[schemars(extend("required" = ["config", "name", "type"]), transform = crate::schema::refine)]
 pub struct IntegrationSpec {
     /// Its name, such as `node_exporter`.
     pub name: String,

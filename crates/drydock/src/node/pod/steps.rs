@@ -74,7 +74,10 @@ impl Worker {
         let never_restarted = self.restart_policy() != "Always";
         let machine = &self.machines(which.init)[which.at];
         let spec = machine.spec.clone();
-        let purpose = match (which.init && !machine.is_sidecar(), never_restarted && !which.init) {
+        let purpose = match (
+            which.init && !machine.is_sidecar(),
+            never_restarted && !which.init,
+        ) {
             (true, _) => Purpose::Initialize,
             (false, true) => Purpose::Complete,
             (false, false) => Purpose::Serve,
@@ -86,7 +89,12 @@ impl Worker {
         machine.next_id = Some(id.clone());
         let log = self.kubelet.logs.open(&id);
         self.machines(which.init)[which.at].log = Some(log.clone());
-        let launch = Launch { pod: &self.pod, container: &spec, purpose, log };
+        let launch = Launch {
+            pod: &self.pod,
+            container: &spec,
+            purpose,
+            log,
+        };
         let started = self.kubelet.runtime.start(launch);
         self.push(which, started.map(What::Started));
     }
@@ -220,7 +228,12 @@ impl Worker {
     fn listen(&mut self, which: Which, mut news: BoxStream<'static, News>) {
         let next = async move {
             // A runtime that says nothing more has lost the container.
-            let lost = || News::Exited(Exit { code: 137, ..Exit::default() });
+            let lost = || {
+                News::Exited(Exit {
+                    code: 137,
+                    ..Exit::default()
+                })
+            };
             let heard = news.next().await.unwrap_or_else(lost);
             What::News(heard, news)
         };
@@ -233,14 +246,19 @@ impl Worker {
         match news {
             News::Started => machine.started = machine.is_running(),
             News::Ready(ready) => machine.ready = ready && machine.is_running(),
-            News::Event { kind, reason, message } => {
+            News::Event {
+                kind,
+                reason,
+                message,
+            } => {
                 let name = machine.spec.name.clone();
                 self.event(&name, which.init, kind, reason, message);
             }
             News::Exited(exit) => {
                 let code = exit.code;
                 machine.end(exit, now);
-                if !self.stopping && !(which.init && self.is_complete()) {
+                let is_last = which.init && self.is_complete();
+                if !self.stopping && !is_last {
                     self.restart(which, code);
                 }
                 return;
@@ -265,7 +283,10 @@ impl Worker {
             return;
         }
         if let State::Terminated(ended) = &machine.state {
-            let forgotten = machine.last.replace(ended.clone()).and_then(|last| last.container_id);
+            let forgotten = machine
+                .last
+                .replace(ended.clone())
+                .and_then(|last| last.container_id);
             if let Some(id) = forgotten {
                 logs.forget(&id);
             }

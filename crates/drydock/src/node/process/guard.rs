@@ -67,7 +67,11 @@ impl Guard {
             .spawn()
             .inspect_err(|_| drop(std::fs::remove_dir(&directory)))?;
         let pipe = shell.stdin.take();
-        Ok(Self { directory, pipe: Mutex::new(pipe), shell: Mutex::new(Some(shell)) })
+        Ok(Self {
+            directory,
+            pipe: Mutex::new(pipe),
+            shell: Mutex::new(Some(shell)),
+        })
     }
 
     /// Everything of the drydock's pods is in it.
@@ -81,9 +85,17 @@ impl Guard {
         mut command: tokio::process::Command,
     ) -> io::Result<(tokio::process::Child, Group)> {
         let child = command.process_group(0).spawn()?;
-        let id = child.id().ok_or_else(|| io::Error::other("a process without an id"))?;
+        let id = child
+            .id()
+            .ok_or_else(|| io::Error::other("a process without an id"))?;
         self.tell("begin", id);
-        Ok((child, Group { id, guard: Arc::clone(self) }))
+        Ok((
+            child,
+            Group {
+                id,
+                guard: Arc::clone(self),
+            },
+        ))
     }
 
     /// Ends everything and takes the directory away. Blocks.
@@ -103,10 +115,9 @@ impl Guard {
     fn tell(&self, what: &str, about: impl std::fmt::Display) {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
         // After the end there is nothing left to signal.
-        if let Some(pipe) = pipe.as_mut() {
-            if let Err(error) = writeln!(pipe, "{what} {about}") {
-                tracing::warn!(%error, "failed to reach the guard of the pods' processes");
-            }
+        let told = pipe.as_mut().map(|pipe| writeln!(pipe, "{what} {about}"));
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "failed to reach the guard of the pods' processes");
         }
     }
 }

@@ -38,7 +38,10 @@ impl Inside {
     pub(super) fn words(&self, container: &Container) -> Vec<String> {
         let value = |name: &str| self.variables.get(name).map(String::as_str);
         let own = |list: &Option<Vec<String>>| -> Vec<String> {
-            list.iter().flatten().map(|word| self.root.rewrite(&expand(word, value))).collect()
+            list.iter()
+                .flatten()
+                .map(|word| self.root.rewrite(&expand(word, value)))
+                .collect()
         };
         let (command, arguments) = (own(&container.command), own(&container.args));
         match command.split_first() {
@@ -58,7 +61,10 @@ impl Inside {
     /// Starts a program.
     pub(super) fn spawn(&self, words: &[String]) -> io::Result<(Child, Group)> {
         let Some((first, rest)) = words.split_first() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command specified"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "no command specified",
+            ));
         };
         let mut command = Command::new(first);
         command
@@ -81,7 +87,11 @@ impl Inside {
         // The group ends with this function, whatever is left of it.
         let (child, _group) = self.spawn(&words).map_err(|error| error.to_string())?;
         let Ok(output) = tokio::time::timeout(limit, child.wait_with_output()).await else {
-            return Err(format!("command timed out: {:?} timed out after {}s", command.join(" "), limit.as_secs()));
+            return Err(format!(
+                "command timed out: {:?} timed out after {}s",
+                command.join(" "),
+                limit.as_secs()
+            ));
         };
         let output = output.map_err(|error| error.to_string())?;
         if output.status.success() {

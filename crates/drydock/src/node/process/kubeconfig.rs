@@ -24,8 +24,14 @@ pub(super) fn write(
     root: &Root,
     api: Option<SocketAddr>,
 ) -> io::Result<Option<PathBuf>> {
-    let mounted = container.volume_mounts.iter().flatten().any(|mount| mount.mount_path == ACCOUNT);
-    let Some(api) = api.filter(|_| mounted) else { return Ok(None) };
+    let mounted = container
+        .volume_mounts
+        .iter()
+        .flatten()
+        .any(|mount| mount.mount_path == ACCOUNT);
+    let Some(api) = api.filter(|_| mounted) else {
+        return Ok(None);
+    };
     let account = root.place(ACCOUNT);
     let config = json!({
         "apiVersion": "v1",

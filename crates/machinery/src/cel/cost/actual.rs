@@ -24,9 +24,15 @@ pub(in super::super) fn before(function: &str, overload: &str, args: &[Value<'_>
         "check" => 350_000,
         "fieldSelector" | "labelSelector" => selector(Range::fixed(size(args, 1))).max,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => first.map_or(0, traversal),
-        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR" | "quantity"
-        | "isQuantity" | "semver" | "isSemver" => walked(first),
-        "ip" => if matches!(first, Some(Value::Cidr(..))) { 1 } else { walked(first) },
+        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
+        | "quantity" | "isQuantity" | "semver" | "isSemver" => walked(first),
+        "ip" => {
+            if matches!(first, Some(Value::Cidr(..))) {
+                1
+            } else {
+                walked(first)
+            }
+        }
         "replace" | "split" | "ip.isCanonical" => scale(size(args, 0), 2.0 * TRAVERSAL),
         "join" => 0,
         "find" | "findAll" | "matches" => {
@@ -44,24 +50,34 @@ pub(in super::super) fn before(function: &str, overload: &str, args: &[Value<'_>
             }
             cost
         }
-        "validate" => {
-            scale(size(args, 1).saturating_add(1), TRAVERSAL).saturating_mul(scale(60, PATTERN))
-        }
+        "validate" => scale(size(args, 1).saturating_add(1), TRAVERSAL).saturating_mul(scale(60, PATTERN)),
         "startsWith" | "endsWith" | "strings.quote" | "format" => walked(first),
         "bytes" if overload == "string_to_bytes" => walked(first),
         "string" if matches!(first, Some(Value::Bytes(_))) => walked(first),
-        "@in" => if matches!(args.get(1), Some(Value::List(_))) { size(args, 1) } else { 1 },
+        "@in" => {
+            if matches!(args.get(1), Some(Value::List(_))) {
+                size(args, 1)
+            } else {
+                1
+            }
+        }
         "_==_" | "_!=_" => scale(size(args, 0).min(size(args, 1)), TRAVERSAL),
         "_<_" | "_<=_" | "_>_" | "_>=_" => match first {
             Some(Value::String(_) | Value::Bytes(_)) => scale(size(args, 0).min(size(args, 1)), TRAVERSAL),
             _ => 1,
         },
         "_+_" => match first {
-            Some(Value::String(_) | Value::Bytes(_)) => scale(size(args, 0).saturating_add(size(args, 1)), TRAVERSAL),
+            Some(Value::String(_) | Value::Bytes(_)) => {
+                scale(size(args, 0).saturating_add(size(args, 1)), TRAVERSAL)
+            }
             _ => 1,
         },
         "sort" | "distinct" | "@sortByAssociatedKeys" => {
-            let keys = if function == "@sortByAssociatedKeys" { args.get(1) } else { first };
+            let keys = if function == "@sortByAssociatedKeys" {
+                args.get(1)
+            } else {
+                first
+            };
             let Some(Value::List(list)) = keys else { return 1 };
             let text = matches!(list.get(0), Some(Value::String(_) | Value::Bytes(_)));
             let factor = if text { 2.0 + TRAVERSAL } else { 2.0 };
@@ -86,7 +102,11 @@ pub(in super::super) fn before(function: &str, overload: &str, args: &[Value<'_>
 
 /// The price of a call that depends on its result.
 pub(in super::super) fn after(function: &str, result: &Value<'_>) -> u64 {
-    if function == "join" { scale(result.size(), 2.0 * TRAVERSAL) } else { 0 }
+    if function == "join" {
+        scale(result.size(), 2.0 * TRAVERSAL)
+    } else {
+        0
+    }
 }
 
 /// What it costs to parse a selector of some length.
@@ -100,7 +120,11 @@ fn traversal(value: &Value<'_>) -> u64 {
         Value::String(text) => (text.len() as f64 * TRAVERSAL) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
         Value::List(list) => list.iter().map(|item| traversal(&item)).sum(),
-        Value::Map(map) => map.entries().iter().map(|(key, value)| traversal(key) + traversal(value)).sum(),
+        Value::Map(map) => map
+            .entries()
+            .iter()
+            .map(|(key, value)| traversal(key) + traversal(value))
+            .sum(),
         _ => 1,
     }
 }

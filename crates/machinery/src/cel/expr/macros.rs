@@ -11,16 +11,29 @@ pub(super) fn expand(
     target: Option<Box<Expr>>,
     args: Vec<Expr>,
 ) -> Kind {
+    if builder.too_deep {
+        return Kind::Literal(Literal::Null);
+    }
     let mut make = Maker { builder, at: id };
     let Some(target) = target else {
-        return Kind::Call { function: function.into(), target: None, args };
+        return Kind::Call {
+            function: function.into(),
+            target: None,
+            args,
+        };
     };
     match (function, args.len()) {
         ("optMap" | "optFlatMap", 2) => make.optional_map(function, *target, args),
         ("all" | "exists" | "existsOne" | "exists_one", 3)
-        | ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => make.two_variables(function, *target, args),
+        | ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => {
+            make.two_variables(function, *target, args)
+        }
         ("sortBy", 2) => make.sort_by(*target, args),
-        _ => Kind::Call { function: function.into(), target: Some(target), args },
+        _ => Kind::Call {
+            function: function.into(),
+            target: Some(target),
+            args,
+        },
     }
 }
 
@@ -47,15 +60,26 @@ impl Maker<'_> {
     }
 
     fn call(&mut self, function: &str, args: Vec<Expr>) -> Expr {
-        self.make(Kind::Call { function: function.into(), target: None, args })
+        self.make(Kind::Call {
+            function: function.into(),
+            target: None,
+            args,
+        })
     }
 
     fn member(&mut self, function: &str, target: Expr) -> Expr {
-        self.make(Kind::Call { function: function.into(), target: Some(Box::new(target)), args: Vec::new() })
+        self.make(Kind::Call {
+            function: function.into(),
+            target: Some(Box::new(target)),
+            args: Vec::new(),
+        })
     }
 
     fn list(&mut self, items: Vec<Expr>) -> Expr {
-        self.make(Kind::List { items, optional: Vec::new() })
+        self.make(Kind::List {
+            items,
+            optional: Vec::new(),
+        })
     }
 
     /// The name of a loop's variable.
@@ -69,7 +93,10 @@ impl Maker<'_> {
                 name.clone()
             }
             _ => {
-                self.builder.errors.push(MacroError { id: arg.id, message: otherwise.to_owned() });
+                self.builder.errors.push(MacroError {
+                    id: arg.id,
+                    message: otherwise.to_owned(),
+                });
                 "@wrong".into()
             }
         }
@@ -78,19 +105,29 @@ impl Maker<'_> {
     /// A fresh copy: expressions are told apart by their ids.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let kind = match &expr.kind {
-            Kind::Select { operand, field, test } => {
-                Kind::Select { operand: Box::new(self.copy(operand)), field: field.clone(), test: *test }
-            }
-            Kind::Call { function, target, args } => Kind::Call {
+            Kind::Select { operand, field, test } => Kind::Select {
+                operand: Box::new(self.copy(operand)),
+                field: field.clone(),
+                test: *test,
+            },
+            Kind::Call {
+                function,
+                target,
+                args,
+            } => Kind::Call {
                 function: function.clone(),
                 target: target.as_ref().map(|target| Box::new(self.copy(target))),
                 args: args.iter().map(|arg| self.copy(arg)).collect(),
             },
-            Kind::List { items, optional } => {
-                Kind::List { items: items.iter().map(|item| self.copy(item)).collect(), optional: optional.clone() }
-            }
+            Kind::List { items, optional } => Kind::List {
+                items: items.iter().map(|item| self.copy(item)).collect(),
+                optional: optional.clone(),
+            },
             Kind::Map(entries) => Kind::Map(self.copy_entries(entries)),
-            Kind::Struct { name, fields } => Kind::Struct { name: name.clone(), fields: self.copy_entries(fields) },
+            Kind::Struct { name, fields } => Kind::Struct {
+                name: name.clone(),
+                fields: self.copy_entries(fields),
+            },
             Kind::Fold(fold) => Kind::Fold(Box::new(Fold {
                 range: self.copy(&fold.range),
                 init: self.copy(&fold.init),
@@ -133,7 +170,9 @@ impl Maker<'_> {
     }
 
     fn optional_map(&mut self, function: &str, target: Expr, mut args: Vec<Expr>) -> Kind {
-        let (Some(body), Some(variable)) = (args.pop(), args.pop()) else { return Kind::Literal(Literal::Null) };
+        let (Some(body), Some(variable)) = (args.pop(), args.pop()) else {
+            return Kind::Literal(Literal::Null);
+        };
         let why = format!("{function}() variable name must be a simple identifier");
         let name = self.variable(&variable, &why);
         let copy = self.copy(&target);
@@ -144,19 +183,30 @@ impl Maker<'_> {
             present = self.call("optional.of", vec![present]);
         }
         let absent = self.call("optional.none", Vec::new());
-        Kind::Call { function: "_?_:_".into(), target: None, args: vec![has, present, absent] }
+        Kind::Call {
+            function: "_?_:_".into(),
+            target: None,
+            args: vec![has, present, absent],
+        }
     }
 
     fn two_variables(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Kind {
         let mut args = args.into_iter();
-        let (Some(first), Some(second)) = (args.next(), args.next()) else { return Kind::Literal(Literal::Null) };
+        let (Some(first), Some(second)) = (args.next(), args.next()) else {
+            return Kind::Literal(Literal::Null);
+        };
         let item = self.variable(&first, "argument must be a simple name");
         let other = self.variable(&second, "argument must be a simple name");
         if item == other {
             let message = format!("duplicate variable name: {item}");
-            self.builder.errors.push(MacroError { id: second.id, message });
+            self.builder.errors.push(MacroError {
+                id: second.id,
+                message,
+            });
         }
-        let (Some(body), last) = (args.next(), args.next()) else { return Kind::Literal(Literal::Null) };
+        let (Some(body), last) = (args.next(), args.next()) else {
+            return Kind::Literal(Literal::Null);
+        };
         let (filter, body) = match last {
             Some(last) => (Some(body), last),
             None => (None, body),
@@ -229,8 +279,13 @@ impl Maker<'_> {
 
     /// `list.sortBy(x, key)`: the list, sorted by what `key` makes of each element.
     fn sort_by(&mut self, target: Expr, mut args: Vec<Expr>) -> Kind {
-        let (Some(body), Some(variable)) = (args.pop(), args.pop()) else { return Kind::Literal(Literal::Null) };
-        let item = self.variable(&variable, "sortBy can only be applied to a list, identifier, comprehension, call or select expression");
+        let (Some(body), Some(variable)) = (args.pop(), args.pop()) else {
+            return Kind::Literal(Literal::Null);
+        };
+        let item = self.variable(
+            &variable,
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
+        );
         let name: Box<str> = "@__sortBy_input__".into();
         let init = self.list(Vec::new());
         let one = self.list(vec![body]);

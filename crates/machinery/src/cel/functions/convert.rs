@@ -47,7 +47,10 @@ fn refused(one: &Value<'_>, to: &str) -> Error {
         "timestamp" => "google.protobuf.Timestamp",
         other => other,
     };
-    Error::new(format!("type conversion error from '{}' to '{to}'", one.type_name()))
+    Error::new(format!(
+        "type conversion error from '{}' to '{to}'",
+        one.type_name()
+    ))
 }
 
 fn to_bool<'a>(one: &Value<'a>) -> Option<Value<'a>> {
@@ -83,7 +86,9 @@ fn to_uint<'a>(one: &Value<'a>) -> Result<Value<'a>, Error> {
     match one {
         Value::Uint(_) => Ok(one.clone()),
         Value::Int(value) => u64::try_from(*value).map(Value::Uint).map_err(|_| overflow()),
-        Value::Double(value) if (0.0..1.844_674_407_370_955e19).contains(value) => Ok(Value::Uint(*value as u64)),
+        Value::Double(value) if (0.0..1.844_674_407_370_955e19).contains(value) => {
+            Ok(Value::Uint(*value as u64))
+        }
         Value::Double(_) => Err(overflow()),
         Value::String(text) => text.parse().map(Value::Uint).map_err(|_| refused(one, "uint")),
         _ => Err(refused(one, "uint")),
@@ -120,7 +125,9 @@ fn double_text(value: f64) -> String {
     if value != 0.0 && !(1e-4..1e21).contains(&value.abs()) {
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
+        let (sign, digits) = exponent
+            .strip_prefix('-')
+            .map_or(("+", exponent), |rest| ("-", rest));
         return format!("{mantissa}e{sign}{digits:0>2}");
     }
     value.to_string()

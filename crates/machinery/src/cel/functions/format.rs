@@ -24,7 +24,9 @@ pub(super) fn apply(pattern: &str, args: &List<'_>) -> Result<String, Error> {
             rest = after;
             continue;
         }
-        let Some(value) = args.get(index) else { return Err(Error::new(format!("index {index} out of range"))) };
+        let Some(value) = args.get(index) else {
+            return Err(Error::new(format!("index {index} out of range")));
+        };
         if rest.is_empty() {
             return Err(Error::new("unexpected end of string"));
         }
@@ -79,24 +81,38 @@ fn clause<'p>(rest: &'p str, value: &Value<'_>, out: &mut String) -> Result<&'p 
             Value::Uint(value) => {
                 let _ = write!(out, "{value}");
             }
-            _ => return Err(wrong(format!("decimal clause can only be used on integers, was given {name}"))),
+            _ => {
+                return Err(wrong(format!(
+                    "decimal clause can only be used on integers, was given {name}"
+                )));
+            }
         },
         'f' => match number(value) {
             Some(value) if value.is_finite() => {
                 let _ = write!(out, "{value:.precision$}");
             }
             Some(value) => out.push_str(special(value)),
-            None => return Err(wrong(format!("fixed-point clause can only be used on doubles, was given {name}"))),
+            None => {
+                return Err(wrong(format!(
+                    "fixed-point clause can only be used on doubles, was given {name}"
+                )));
+            }
         },
         'e' => match number(value) {
             Some(value) if value.is_finite() => {
                 let text = format!("{value:.precision$e}");
                 let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-                let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
+                let (sign, digits) = exponent
+                    .strip_prefix('-')
+                    .map_or(("+", exponent), |rest| ("-", rest));
                 let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
             }
             Some(value) => out.push_str(special(value)),
-            None => return Err(wrong(format!("scientific clause can only be used on doubles, was given {name}"))),
+            None => {
+                return Err(wrong(format!(
+                    "scientific clause can only be used on doubles, was given {name}"
+                )));
+            }
         },
         'b' | 'o' | 'x' | 'X' => based(kind, value, out).map_err(wrong)?,
         other => return Err(unreadable(&format!("unrecognized formatting clause \"{other}\""))),
@@ -125,7 +141,10 @@ fn based(kind: char, value: &Value<'_>, out: &mut String) -> Result<(), String> 
                 'o' => ("octal", "integers"),
                 _ => ("hex", "integers, byte buffers, and strings"),
             };
-            return Err(format!("{what} clause can only be used on {on}, was given {}", other.type_name()));
+            return Err(format!(
+                "{what} clause can only be used on {on}, was given {}",
+                other.type_name()
+            ));
         }
     };
     let _ = match kind {
@@ -139,7 +158,11 @@ fn based(kind: char, value: &Value<'_>, out: &mut String) -> Result<(), String> 
 
 fn hex(bytes: &[u8], kind: char, out: &mut String) -> Result<(), String> {
     for byte in bytes {
-        let _ = if kind == 'x' { write!(out, "{byte:02x}") } else { write!(out, "{byte:02X}") };
+        let _ = if kind == 'x' {
+            write!(out, "{byte:02x}")
+        } else {
+            write!(out, "{byte:02X}")
+        };
     }
     Ok(())
 }
@@ -160,8 +183,15 @@ fn shown(value: &Value<'_>) -> Result<String, String> {
             entries.sort();
             Ok(format!("{{{}}}", entries.join(", ")))
         }
-        Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Bool(_) | Value::String(_) | Value::Timestamp(_)
-        | Value::Bytes(_) | Value::Duration(_) | Value::Type(_) => to_text(value).map_err(|error| error.to_string()),
+        Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::Bool(_)
+        | Value::String(_)
+        | Value::Timestamp(_)
+        | Value::Bytes(_)
+        | Value::Duration(_)
+        | Value::Type(_) => to_text(value).map_err(|error| error.to_string()),
         other => Err(format!(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given {}",
             other.type_name()

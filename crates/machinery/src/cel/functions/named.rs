@@ -1,8 +1,8 @@
 //! Named formats: `format.dns1123Label().validate(text)`.
 
 use super::super::value::Value;
-use super::url::Url;
 use super::Found;
+use super::url::Url;
 use crate::names;
 use crate::structural::format;
 
@@ -29,7 +29,9 @@ pub(super) fn constant(name: &str) -> Option<&'static str> {
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
     match (function, args) {
         ("format.named", [Value::String(name)]) => {
-            Some(Ok(constant(name).map_or(Value::Optional(None), |name| Value::present(Value::Format(name)))))
+            Some(Ok(constant(name).map_or(Value::Optional(None), |name| {
+                Value::present(Value::Format(name))
+            })))
         }
         ("validate", [Value::Format(name), Value::String(text)]) => {
             let wrong = validate(name, text);
@@ -45,7 +47,11 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
 
 fn validate(name: &str, text: &str) -> Vec<String> {
     let known = |format: &str, why: &str| {
-        if format::holds(format, text) { Vec::new() } else { vec![why.to_owned()] }
+        if format::holds(format, text) {
+            Vec::new()
+        } else {
+            vec![why.to_owned()]
+        }
     };
     match name {
         "dns1123Label" => names::label_name(text, false),

@@ -12,7 +12,10 @@ pub(super) fn negate<'a>(one: &Value<'a>) -> Result<Value<'a>, Error> {
     match one {
         Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(overflow),
         Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Duration(value) => value.checked_neg().map(Value::Duration).ok_or_else(|| Error::new("duration overflow")),
+        Value::Duration(value) => value
+            .checked_neg()
+            .map(Value::Duration)
+            .ok_or_else(|| Error::new("duration overflow")),
         _ => Err(Error::overload()),
     }
 }
@@ -20,7 +23,11 @@ pub(super) fn negate<'a>(one: &Value<'a>) -> Result<Value<'a>, Error> {
 pub(super) fn order<'a>(operator: &str, one: &Value<'a>, two: &Value<'a>) -> Result<Value<'a>, Error> {
     let Some(order) = one.compare(two) else {
         let numbers = one.is_number() && two.is_number();
-        return Err(if numbers { Error::new("NaN values cannot be ordered") } else { Error::overload() });
+        return Err(if numbers {
+            Error::new("NaN values cannot be ordered")
+        } else {
+            Error::overload()
+        });
     };
     Ok(Value::Bool(match operator {
         "_<_" => order == Ordering::Less,
@@ -62,7 +69,9 @@ pub(in super::super) fn arithmetic<'a>(
                 _ if *two == 0 => return Err(Error::new("modulus by zero")),
                 _ => one.checked_rem(*two),
             };
-            value.map(Value::Uint).ok_or_else(|| Error::new("unsigned integer overflow"))
+            value
+                .map(Value::Uint)
+                .ok_or_else(|| Error::new("unsigned integer overflow"))
         }
         (Value::Double(one), Value::Double(two)) => Ok(Value::Double(match operator {
             "_+_" => one + two,
@@ -91,7 +100,9 @@ fn concat<'a>(one: &List<'a>, two: &List<'a>) -> Value<'a> {
 
 fn times<'a>(operator: &str, one: &Value<'a>, two: &Value<'a>) -> Result<Value<'a>, Error> {
     let moved = |time: &Timestamp, by: i64| {
-        time.checked_add(SignedDuration::from_nanos(by)).map(Value::Timestamp).map_err(|_| Error::new("timestamp overflow"))
+        time.checked_add(SignedDuration::from_nanos(by))
+            .map(Value::Timestamp)
+            .map_err(|_| Error::new("timestamp overflow"))
     };
     let long = || Error::new("duration overflow");
     match (operator, one, two) {
@@ -101,10 +112,11 @@ fn times<'a>(operator: &str, one: &Value<'a>, two: &Value<'a>) -> Result<Value<'
         ("_-_", Value::Duration(one), Value::Duration(two)) => {
             one.checked_sub(*two).map(Value::Duration).ok_or_else(long)
         }
-        ("_+_", Value::Timestamp(time), Value::Duration(by)) | ("_+_", Value::Duration(by), Value::Timestamp(time)) => {
-            moved(time, *by)
+        ("_+_", Value::Timestamp(time), Value::Duration(by))
+        | ("_+_", Value::Duration(by), Value::Timestamp(time)) => moved(time, *by),
+        ("_-_", Value::Timestamp(time), Value::Duration(by)) => {
+            moved(time, by.checked_neg().ok_or_else(long)?)
         }
-        ("_-_", Value::Timestamp(time), Value::Duration(by)) => moved(time, by.checked_neg().ok_or_else(long)?),
         ("_-_", Value::Timestamp(one), Value::Timestamp(two)) => {
             let nanos = one.as_nanosecond() - two.as_nanosecond();
             i64::try_from(nanos).map(Value::Duration).map_err(|_| long())
@@ -139,7 +151,9 @@ pub(super) fn index<'a>(one: &Value<'a>, two: &Value<'a>) -> Result<Value<'a>, E
         Value::Optional(Some(_)) => optional_index(one, two),
         Value::List(list) => {
             let position = position(two)?;
-            let item = usize::try_from(position).ok().and_then(|position| list.get(position));
+            let item = usize::try_from(position)
+                .ok()
+                .and_then(|position| list.get(position));
             item.ok_or_else(|| Error::new(format!("index out of bounds: {position}")))
         }
         Value::Map(map) => map.get(two).ok_or_else(|| missing(two)),
@@ -157,8 +171,14 @@ fn position(value: &Value<'_>) -> Result<i64, Error> {
         Value::Int(value) => Ok(*value),
         Value::Uint(value) => i64::try_from(*value).map_err(|_| Error::overload()),
         Value::Double(value) if value.fract() == 0.0 => Ok(*value as i64),
-        Value::Double(_) => Err(Error::new(format!("unsupported index value {} in list", shown(value)))),
-        other => Err(Error::new(format!("unsupported index type '{}' in list", other.type_name()))),
+        Value::Double(_) => Err(Error::new(format!(
+            "unsupported index value {} in list",
+            shown(value)
+        ))),
+        other => Err(Error::new(format!(
+            "unsupported index type '{}' in list",
+            other.type_name()
+        ))),
     }
 }
 
@@ -166,7 +186,9 @@ pub(super) fn optional_index<'a>(one: &Value<'a>, two: &Value<'a>) -> Result<Val
     let found = match one {
         Value::Optional(None) => None,
         Value::Optional(Some(inner)) => return optional_index(inner, two),
-        Value::List(list) => usize::try_from(position(two)?).ok().and_then(|position| list.get(position)),
+        Value::List(list) => usize::try_from(position(two)?)
+            .ok()
+            .and_then(|position| list.get(position)),
         Value::Map(map) => map.get(two),
         _ => return Err(missing(two)),
     };

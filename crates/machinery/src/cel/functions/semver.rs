@@ -26,11 +26,18 @@ impl Semver {
         let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
             return Err("No Major.Minor.Patch elements found".to_owned());
         };
-        let (rest, build) = rest.split_once('+').map_or((rest, None), |(rest, build)| (rest, Some(build)));
-        let (patch, before) = rest.split_once('-').map_or((rest, None), |(patch, before)| (patch, Some(before)));
+        let (rest, build) = rest
+            .split_once('+')
+            .map_or((rest, None), |(rest, build)| (rest, Some(build)));
+        let (patch, before) = rest
+            .split_once('-')
+            .map_or((rest, None), |(patch, before)| (patch, Some(before)));
         let number = |name: &str, text: &str| {
             if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(format!("Invalid character(s) found in {name} number {}", crate::go::quote(text)));
+                return Err(format!(
+                    "Invalid character(s) found in {name} number {}",
+                    crate::go::quote(text)
+                ));
             }
             if text.len() > 1 && text.starts_with('0') {
                 return Err(format!(
@@ -39,16 +46,30 @@ impl Semver {
                     crate::go::quote(text)
                 ));
             }
-            text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: value out of range", crate::go::quote(text)))
+            text.parse().map_err(|_| {
+                format!(
+                    "strconv.ParseUint: parsing {}: value out of range",
+                    crate::go::quote(text)
+                )
+            })
         };
-        let numbers = [number("major", major)?, number("minor", minor)?, number("patch", patch)?];
-        let before: Vec<Box<str>> = before.map(|before| before.split('.').map(Into::into).collect()).unwrap_or_default();
+        let numbers = [
+            number("major", major)?,
+            number("minor", minor)?,
+            number("patch", patch)?,
+        ];
+        let before: Vec<Box<str>> = before
+            .map(|before| before.split('.').map(Into::into).collect())
+            .unwrap_or_default();
         for part in &before {
             if part.is_empty() {
                 return Err("Prerelease is empty".to_owned());
             }
             if !plain(part) {
-                return Err(format!("Invalid character(s) found in prerelease {}", crate::go::quote(part)));
+                return Err(format!(
+                    "Invalid character(s) found in prerelease {}",
+                    crate::go::quote(part)
+                ));
             }
             if part.bytes().all(|byte| byte.is_ascii_digit()) && part.len() > 1 && part.starts_with('0') {
                 return Err(format!(
@@ -62,7 +83,10 @@ impl Semver {
                 return Err("Build meta data is empty".to_owned());
             }
             if !plain(part) {
-                return Err(format!("Invalid character(s) found in build meta data {}", crate::go::quote(part)));
+                return Err(format!(
+                    "Invalid character(s) found in build meta data {}",
+                    crate::go::quote(part)
+                ));
             }
         }
         Ok(Self { numbers, before })
@@ -76,7 +100,11 @@ impl Semver {
             if part.len() > 1 {
                 let trimmed = part.trim_start_matches('0');
                 let digit = trimmed.starts_with(|first: char| first.is_ascii_digit());
-                *part = if digit { trimmed.to_owned() } else { format!("0{trimmed}") };
+                *part = if digit {
+                    trimmed.to_owned()
+                } else {
+                    format!("0{trimmed}")
+                };
             }
         }
         if parts.len() < 3 {
@@ -89,28 +117,34 @@ impl Semver {
     }
 
     pub(in super::super) fn compare(&self, other: &Self) -> Ordering {
-        self.numbers.cmp(&other.numbers).then_with(|| match (self.before.is_empty(), other.before.is_empty()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) => self
-                .before
-                .iter()
-                .zip(&other.before)
-                .map(|(one, two)| compare_parts(one, two))
-                .find(|order| order.is_ne())
-                .unwrap_or_else(|| self.before.len().cmp(&other.before.len())),
+        self.numbers.cmp(&other.numbers).then_with(|| {
+            match (self.before.is_empty(), other.before.is_empty()) {
+                (true, true) => Ordering::Equal,
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                (false, false) => self
+                    .before
+                    .iter()
+                    .zip(&other.before)
+                    .map(|(one, two)| compare_parts(one, two))
+                    .find(|order| order.is_ne())
+                    .unwrap_or_else(|| self.before.len().cmp(&other.before.len())),
+            }
         })
     }
 }
 
 fn capital(name: &str) -> String {
     let mut letters = name.chars();
-    letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
+        .unwrap_or_default()
 }
 
 fn plain(part: &str) -> bool {
-    part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    part.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn compare_parts(one: &str, two: &str) -> Ordering {
@@ -123,14 +157,25 @@ fn compare_parts(one: &str, two: &str) -> Ordering {
 }
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
-    let parse = |text: &str, tolerant: bool| if tolerant { Semver::tolerant(text) } else { Semver::parse(text) };
-    let number = |version: &Semver, at: usize| Ok(Value::Int(i64::try_from(version.numbers[at]).unwrap_or(i64::MAX)));
+    let parse = |text: &str, tolerant: bool| {
+        if tolerant {
+            Semver::tolerant(text)
+        } else {
+            Semver::parse(text)
+        }
+    };
+    let number =
+        |version: &Semver, at: usize| Ok(Value::Int(i64::try_from(version.numbers[at]).unwrap_or(i64::MAX)));
     let made = |version: Semver| Value::Semver(Arc::new(version));
     let result = match (function, args) {
         ("semver", [Value::String(text)]) => parse(text, false).map(made).map_err(Error::new),
-        ("semver", [Value::String(text), Value::Bool(tolerant)]) => parse(text, *tolerant).map(made).map_err(Error::new),
+        ("semver", [Value::String(text), Value::Bool(tolerant)]) => {
+            parse(text, *tolerant).map(made).map_err(Error::new)
+        }
         ("isSemver", [Value::String(text)]) => Ok(parse(text, false).is_ok().into()),
-        ("isSemver", [Value::String(text), Value::Bool(tolerant)]) => Ok(parse(text, *tolerant).is_ok().into()),
+        ("isSemver", [Value::String(text), Value::Bool(tolerant)]) => {
+            Ok(parse(text, *tolerant).is_ok().into())
+        }
         ("major", [Value::Semver(one)]) => number(one, 0),
         ("minor", [Value::Semver(one)]) => number(one, 1),
         ("patch", [Value::Semver(one)]) => number(one, 2),

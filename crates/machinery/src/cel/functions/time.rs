@@ -30,7 +30,9 @@ pub(in super::super) fn parse_duration(text: &str) -> Option<i64> {
         if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
             return None;
         }
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let end = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
         let unit: i128 = match unit {
             "ns" => 1,
@@ -41,7 +43,11 @@ pub(in super::super) fn parse_duration(text: &str) -> Option<i64> {
             "h" => 3_600_000_000_000,
             _ => return None,
         };
-        let whole: i128 = if whole.is_empty() { 0 } else { whole.get(..whole.len().min(19))?.parse().ok()? };
+        let whole: i128 = if whole.is_empty() {
+            0
+        } else {
+            whole.get(..whole.len().min(19))?.parse().ok()?
+        };
         total = total.checked_add(whole.checked_mul(unit)?)?;
         let mut scale = unit;
         for digit in fraction.chars() {
@@ -119,10 +125,14 @@ fn time_zone(name: &str) -> Result<TimeZone, Error> {
     };
     let parse = |text: &str| text.parse::<i32>().map_err(|_| unknown());
     let (hours, minutes) = (parse(hours)?, parse(minutes)?);
-    let seconds = (hours.checked_mul(60).and_then(|h| h.checked_add(if name.starts_with('-') { -minutes } else { minutes })))
-        .and_then(|minutes| minutes.checked_mul(60))
-        .ok_or_else(unknown)?;
-    Offset::from_seconds(seconds).map(TimeZone::fixed).map_err(|_| unknown())
+    let seconds = (hours
+        .checked_mul(60)
+        .and_then(|h| h.checked_add(if name.starts_with('-') { -minutes } else { minutes })))
+    .and_then(|minutes| minutes.checked_mul(60))
+    .ok_or_else(unknown)?;
+    Offset::from_seconds(seconds)
+        .map(TimeZone::fixed)
+        .map_err(|_| unknown())
 }
 
 fn part<'a>(function: &str, time: &Zoned) -> Option<Value<'a>> {
@@ -147,7 +157,14 @@ mod tests {
 
     #[test]
     fn spans() {
-        let cases = [("1h30m", Some(5400 * NANOS)), ("-1.5s", Some(-1_500_000_000)), ("0", Some(0)), ("1", None), ("", None), ("1d", None)];
+        let cases = [
+            ("1h30m", Some(5400 * NANOS)),
+            ("-1.5s", Some(-1_500_000_000)),
+            ("0", Some(0)),
+            ("1", None),
+            ("", None),
+            ("1d", None),
+        ];
         for (text, wanted) in cases {
             assert_eq!(parse_duration(text), wanted, "{text}");
         }

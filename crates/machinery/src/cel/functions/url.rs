@@ -77,7 +77,11 @@ impl Url {
 
     fn query<'a>(&self) -> Value<'a> {
         let mut all: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
-        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+        for pair in self
+            .query
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !pair.contains(';'))
+        {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             if let (Some(key), Some(value)) = (unescape(key), unescape(value)) {
                 all.entry(key).or_default().push(value.into());
@@ -85,7 +89,10 @@ impl Url {
         }
         let entry = |(key, values): (String, Vec<Value<'a>>)| {
             let key: Arc<str> = key.into();
-            (Key::String(Arc::clone(&key)), (Value::text(key), Value::list(values)))
+            (
+                Key::String(Arc::clone(&key)),
+                (Value::text(key), Value::list(values)),
+            )
         };
         Value::Map(Map::Made(Arc::new(all.into_iter().map(entry).collect())))
     }
@@ -110,14 +117,19 @@ fn scheme(text: &str) -> Result<(&str, &str), &'static str> {
 
 fn check_host(host: &str) -> Result<(), String> {
     if host.starts_with('[') {
-        let Some((_, after)) = host.rsplit_once(']') else { return Err("missing ']' in host".to_owned()) };
+        let Some((_, after)) = host.rsplit_once(']') else {
+            return Err("missing ']' in host".to_owned());
+        };
         return check_port(after);
     }
     if let Some(at) = host.find(':') {
         check_port(&host[at..])?;
     }
     match host.find([' ', '<', '>', '"', '\\', '^', '`', '{', '}', '|']) {
-        Some(at) => Err(format!("invalid character {} in host name", quote(&host[at..=at]))),
+        Some(at) => Err(format!(
+            "invalid character {} in host name",
+            quote(&host[at..=at])
+        )),
         None => Ok(()),
     }
 }
@@ -138,7 +150,10 @@ fn unescape(text: &str) -> Option<String> {
             b'+' => out.push(b' '),
             b'%' => {
                 let hex: Vec<u8> = bytes.by_ref().take(2).collect();
-                out.push(u8::from_str_radix(std::str::from_utf8(&hex).ok().filter(|hex| hex.len() == 2)?, 16).ok()?);
+                out.push(
+                    u8::from_str_radix(std::str::from_utf8(&hex).ok().filter(|hex| hex.len() == 2)?, 16)
+                        .ok()?,
+                );
             }
             other => out.push(other),
         }

@@ -55,7 +55,9 @@ impl Key {
             Value::Bool(value) => Self::Bool(*value),
             Value::Int(value) => Self::Number(i128::from(*value)),
             Value::Uint(value) => Self::Number(i128::from(*value)),
-            Value::Double(value) if value.fract() == 0.0 && value.abs() < 1e30 => Self::Number(*value as i128),
+            Value::Double(value) if value.fract() == 0.0 && value.abs() < 1e30 => {
+                Self::Number(*value as i128)
+            }
             Value::String(text) => Self::String((**text).into()),
             _ => return None,
         })
@@ -73,7 +75,9 @@ impl<'a> List<'a> {
     pub(in super::super) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
             Self::Made(items) => items.get(index).cloned(),
-            Self::Json { items, declared } => items.get(index).map(|item| Value::json(item, element(*declared))),
+            Self::Json { items, declared } => {
+                items.get(index).map(|item| Value::json(item, element(*declared)))
+            }
         }
     }
 
@@ -83,7 +87,10 @@ impl<'a> List<'a> {
 
     fn elements(&self) -> &Elements {
         match self {
-            Self::Json { declared: Some(declared), .. } => &declared.elements,
+            Self::Json {
+                declared: Some(declared),
+                ..
+            } => &declared.elements,
             _ => &Elements::Ordered,
         }
     }
@@ -96,9 +103,9 @@ impl<'a> List<'a> {
         match self.elements() {
             Elements::Ordered => self.iter().zip(other.iter()).all(|(one, two)| one.equals(&two)),
             Elements::Set => self.iter().all(|one| other.iter().any(|two| one.equals(&two))),
-            Elements::Keyed(keys) => {
-                self.iter().all(|one| other.iter().any(|two| same(keys, &one, &two) && one.equals(&two)))
-            }
+            Elements::Keyed(keys) => self
+                .iter()
+                .all(|one| other.iter().any(|two| same(keys, &one, &two) && one.equals(&two))),
         }
     }
 
@@ -122,7 +129,9 @@ impl<'a> List<'a> {
 }
 
 fn same(keys: &[Box<str>], one: &Value<'_>, two: &Value<'_>) -> bool {
-    let (Value::Map(one), Value::Map(two)) = (one, two) else { return false };
+    let (Value::Map(one), Value::Map(two)) = (one, two) else {
+        return false;
+    };
     keys.iter().all(|key| match (one.field(key), two.field(key)) {
         (Some(one), Some(two)) => one.equals(&two),
         (None, None) => true,
@@ -139,9 +148,11 @@ impl<'a> Map<'a> {
         match self {
             Self::Made(entries) => entries.len(),
             Self::Json { fields, declared } => match declared {
-                Some(declared) if matches!(declared.ty, Type::Object(_)) => {
-                    declared.fields.values().filter(|field| fields.contains_key(&*field.name)).count()
-                }
+                Some(declared) if matches!(declared.ty, Type::Object(_)) => declared
+                    .fields
+                    .values()
+                    .filter(|field| fields.contains_key(&*field.name))
+                    .count(),
                 _ => fields.len(),
             },
         }
@@ -154,9 +165,13 @@ impl<'a> Map<'a> {
             Self::Json { fields, declared } => match declared {
                 Some(declared) if matches!(declared.ty, Type::Object(_)) => {
                     let field = declared.fields.get(name)?;
-                    fields.get(&*field.name).map(|value| Value::json(value, Some(&field.declared)))
+                    fields
+                        .get(&*field.name)
+                        .map(|value| Value::json(value, Some(&field.declared)))
                 }
-                declared => fields.get(name).map(|value| Value::json(value, element(*declared))),
+                declared => fields
+                    .get(name)
+                    .map(|value| Value::json(value, element(*declared))),
             },
         }
     }
@@ -193,6 +208,9 @@ impl<'a> Map<'a> {
 
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.len() == other.len()
-            && self.entries().iter().all(|(key, value)| other.get(key).is_some_and(|other| value.equals(&other)))
+            && self
+                .entries()
+                .iter()
+                .all(|(key, value)| other.get(key).is_some_and(|other| value.equals(&other)))
     }
 }

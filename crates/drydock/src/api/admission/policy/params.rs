@@ -9,7 +9,11 @@ use super::labels;
 use crate::store::{Key, Scope};
 
 /// The parameters to evaluate a policy with, one after the other; `None` is an evaluation without.
-pub(super) fn collect(admission: &Admission<'_>, kind: &Value, reference: &Value) -> Result<Vec<Option<Value>>, String> {
+pub(super) fn collect(
+    admission: &Admission<'_>,
+    kind: &Value,
+    reference: &Value,
+) -> Result<Vec<Option<Value>>, String> {
     if kind.is_null() || reference.is_null() {
         return Ok(vec![None]);
     }
@@ -23,12 +27,17 @@ pub(super) fn collect(admission: &Admission<'_>, kind: &Value, reference: &Value
     let namespace = match (resource.namespaced, given.is_empty(), admission.namespace) {
         (true, false, _) => given,
         (true, true, "") => {
-            return Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned());
+            return Err(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                    .to_owned(),
+            );
         }
         (true, true, own) => own.to_owned(),
         (false, true, _) => String::new(),
         (false, false, _) => {
-            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
+            return Err(
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned(),
+            );
         }
     };
     let store = &admission.server.store;
@@ -36,7 +45,8 @@ pub(super) fn collect(admission: &Admission<'_>, kind: &Value, reference: &Value
     if let Some(name) = reference["name"].as_str().filter(|name| !name.is_empty()) {
         found.extend(store.get(resource.table, &Key::new(&namespace, name)));
     } else {
-        let selector = Labels::from_object(Some(&reference["selector"])).map_err(|error| error.to_string())?;
+        let selector =
+            Labels::from_object(Some(&reference["selector"])).map_err(|error| error.to_string())?;
         for stored in store.list(resource.table, &Scope::All).1 {
             let own = !resource.namespaced || *stored.key.namespace == *namespace;
             if own && decoded(&stored).is_ok_and(|param| selector.matches_map(labels(&param))) {
@@ -52,5 +62,9 @@ pub(super) fn collect(admission: &Admission<'_>, kind: &Value, reference: &Value
         param["kind"] = json!(name);
         Some(param)
     };
-    Ok(found.iter().filter_map(|stored| decoded(stored).ok()).map(typed).collect())
+    Ok(found
+        .iter()
+        .filter_map(|stored| decoded(stored).ok())
+        .map(typed)
+        .collect())
 }

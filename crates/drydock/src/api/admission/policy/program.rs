@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use windlass_machinery::cel::{
-    AUTHORIZER, Activation, Answer, Authorize, Authorizer, BUDGET, CALL_LIMIT, CONDITIONS_BUDGET, Environment, Error,
-    MAX_MESSAGE, ObjectType, Program, Question, RESOURCE_CHECK, Type, Value,
+    AUTHORIZER, Activation, Answer, Authorize, Authorizer, BUDGET, CALL_LIMIT, CONDITIONS_BUDGET,
+    Environment, Error, MAX_MESSAGE, ObjectType, Program, Question, RESOURCE_CHECK, Type, Value,
 };
 
 use super::super::super::auth::{Attributes, ResourceTarget, Target, User};
@@ -15,7 +15,8 @@ use super::super::super::write::name_of;
 use super::super::{Admission, Operation};
 use super::matching;
 
-const EXHAUSTED: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
+const EXHAUSTED: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// A compiled policy.
 #[derive(Debug)]
@@ -43,7 +44,10 @@ struct Expression {
 
 impl Expression {
     fn compile(text: &str, environment: &Environment) -> Self {
-        Self { text: text.into(), program: Program::compile(text, environment) }
+        Self {
+            text: text.into(),
+            program: Program::compile(text, environment),
+        }
     }
 }
 
@@ -55,9 +59,16 @@ pub(super) struct Verdict {
 
 /// The variables of a policy's expressions.
 pub(super) fn environment(params: bool, authorizer: bool) -> Environment {
-    let kind = |last| Type::object("kubernetes.GroupVersionKind", ["group", "version", last].map(|name| (name, Type::String)));
-    let resource =
-        Type::object("kubernetes.GroupVersionResource", ["group", "version", "resource"].map(|name| (name, Type::String)));
+    let kind = |last| {
+        Type::object(
+            "kubernetes.GroupVersionKind",
+            ["group", "version", last].map(|name| (name, Type::String)),
+        )
+    };
+    let resource = Type::object(
+        "kubernetes.GroupVersionResource",
+        ["group", "version", "resource"].map(|name| (name, Type::String)),
+    );
     let texts = || Type::list(Type::String);
     let user = Type::object(
         "kubernetes.UserInfo",
@@ -94,7 +105,9 @@ pub(super) fn environment(params: bool, authorizer: bool) -> Environment {
         out = out.with("params", Type::Dyn);
     }
     if authorizer {
-        out = out.with("authorizer", AUTHORIZER).with("authorizer.requestResource", RESOURCE_CHECK);
+        out = out
+            .with("authorizer", AUTHORIZER)
+            .with("authorizer.requestResource", RESOURCE_CHECK);
     }
     out
 }
@@ -128,19 +141,32 @@ fn namespace_type() -> Type {
             ("finalizers", Type::list(Type::String)),
         ],
     );
-    let spec = Type::object("kubernetes.NamespaceSpec", [("finalizers", Type::list(Type::String))]);
-    let status =
-        Type::object("kubernetes.NamespaceStatus", [("conditions", Type::list(condition)), ("phase", Type::String)]);
-    Type::object("kubernetes.Namespace", [("metadata", metadata), ("spec", spec), ("status", status)])
+    let spec = Type::object(
+        "kubernetes.NamespaceSpec",
+        [("finalizers", Type::list(Type::String))],
+    );
+    let status = Type::object(
+        "kubernetes.NamespaceStatus",
+        [("conditions", Type::list(condition)), ("phase", Type::String)],
+    );
+    Type::object(
+        "kubernetes.Namespace",
+        [("metadata", metadata), ("spec", spec), ("status", status)],
+    )
 }
 
 /// An environment with one more of a policy's own variables.
 pub(super) fn declare(environment: Environment, known: &[(Box<str>, Type)]) -> Environment {
     let fields = known.iter().cloned().collect();
-    let all = Type::Object(Arc::new(ObjectType { name: "kubernetes.variables".into(), fields }));
+    let all = Type::Object(Arc::new(ObjectType {
+        name: "kubernetes.variables".into(),
+        fields,
+    }));
     known
         .iter()
-        .fold(environment.with("variables", all), |out, (name, ty)| out.with(&format!("variables.{name}"), ty.clone()))
+        .fold(environment.with("variables", all), |out, (name, ty)| {
+            out.with(&format!("variables.{name}"), ty.clone())
+        })
 }
 
 impl Policy {
@@ -154,7 +180,10 @@ impl Policy {
             let environment = declare(environment(params, true), &known);
             let expression = Expression::compile(&text(&variable["expression"]), &environment);
             let name: Box<str> = text(&variable["name"]).into();
-            let ty = expression.program.as_ref().map_or(Type::Dyn, |program| program.output().clone());
+            let ty = expression
+                .program
+                .as_ref()
+                .map_or(Type::Dyn, |program| program.output().clone());
             known.push((name.clone(), ty));
             variables.push((name, expression));
         }
@@ -182,7 +211,12 @@ impl Policy {
     }
 
     /// What the policy has against a write.
-    pub(super) fn evaluate(&self, admission: &Admission<'_>, object: &Json, params: Option<&Json>) -> Vec<Verdict> {
+    pub(super) fn evaluate(
+        &self,
+        admission: &Admission<'_>,
+        object: &Json,
+        params: Option<&Json>,
+    ) -> Vec<Verdict> {
         let data = Data::new(admission, object, params);
         let scope = Scope {
             policy: self,
@@ -192,7 +226,14 @@ impl Policy {
             cost: Cell::new(0),
         };
         let failed = |message: String| {
-            if self.ignores_errors { Vec::new() } else { vec![Verdict { message, reason: String::new() }] }
+            if self.ignores_errors {
+                Vec::new()
+            } else {
+                vec![Verdict {
+                    message,
+                    reason: String::new(),
+                }]
+            }
         };
         let mut budget = CONDITIONS_BUDGET;
         let mut errors = Vec::new();
@@ -215,8 +256,15 @@ impl Policy {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => {
                     let message = scope.message(validation, &mut budget);
-                    let reason = if validation.reason.is_empty() { "Invalid" } else { &*validation.reason };
-                    out.push(Verdict { message, reason: reason.to_owned() });
+                    let reason = if validation.reason.is_empty() {
+                        "Invalid"
+                    } else {
+                        &*validation.reason
+                    };
+                    out.push(Verdict {
+                        message,
+                        reason: reason.to_owned(),
+                    });
                 }
                 Err(error) => out.extend(failed(error)),
             }
@@ -251,7 +299,8 @@ impl<'a> Data<'a> {
             name => name,
         };
         let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
-        let plural = json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
+        let plural =
+            json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
         let part = admission.subresource.unwrap_or_default();
         let (operation, options) = match admission.operation {
             Operation::Create => ("CREATE", "CreateOptions"),
@@ -310,7 +359,10 @@ struct Scope<'d> {
 impl<'d> Scope<'d> {
     /// The value of an expression, or why there is none.
     fn value(&self, expression: &Expression, budget: &mut i64) -> Result<Value<'d>, String> {
-        let program = expression.program.as_ref().map_err(|issues| format!("compilation error: compilation failed: {issues}"))?;
+        let program = expression
+            .program
+            .as_ref()
+            .map_err(|issues| format!("compilation error: compilation failed: {issues}"))?;
         if *budget < 0 {
             return Err(EXHAUSTED.to_owned());
         }
@@ -321,7 +373,9 @@ impl<'d> Scope<'d> {
             return Err(EXHAUSTED.to_owned());
         }
         let text = &expression.text;
-        evaluation.result.map_err(|error| format!("expression '{text}' resulted in error: {error}"))
+        evaluation
+            .result
+            .map_err(|error| format!("expression '{text}' resulted in error: {error}"))
     }
 
     fn message(&self, validation: &Validation, budget: &mut i64) -> String {
@@ -344,7 +398,8 @@ impl<'d> Scope<'d> {
             return Some(known.clone());
         }
         let (key, expression) = self.policy.variables.iter().find(|(known, _)| **known == *name)?;
-        let failed = |why: String| Error::new(format!("composited variable {name:?} fails to evaluate: {why}"));
+        let failed =
+            |why: String| Error::new(format!("composited variable {name:?} fails to evaluate: {why}"));
         let result = match &expression.program {
             Ok(program) => {
                 let evaluation = program.evaluate(self, CALL_LIMIT);
@@ -368,9 +423,10 @@ impl<'d> Activation<'d> for Scope<'d> {
             "namespaceObject" => json(&self.data.namespace),
             "params" => json(&self.data.params),
             "authorizer" => Some(Ok(Authorizer::value(self.authorizer))),
-            "authorizer.requestResource" => {
-                Some(Ok(Authorizer::resource(self.authorizer, self.data.question.clone())))
-            }
+            "authorizer.requestResource" => Some(Ok(Authorizer::resource(
+                self.authorizer,
+                self.data.question.clone(),
+            ))),
             _ => self.variable(name.strip_prefix("variables.")?),
         }
     }
@@ -401,8 +457,14 @@ impl Authorize for Asker<'_> {
                 name: &question.name,
             }),
         };
-        let wanted = Attributes { verb: &question.verb, target };
+        let wanted = Attributes {
+            verb: &question.verb,
+            target,
+        };
         let decision = self.admission.server.auth.decide(user, &wanted);
-        Answer { allowed: decision.is_allowed(), ..Answer::default() }
+        Answer {
+            allowed: decision.is_allowed(),
+            ..Answer::default()
+        }
     }
 }

@@ -1,1 +1,0 @@
-fn main() { println!("{}", serde_json::to_string(&windlass_grafana_agent::crds()).unwrap()); }
