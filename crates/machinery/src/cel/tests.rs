@@ -141,3 +141,16 @@ fn expensive_and_deep_expressions_end() {
     assert!(eval(&chain, &json!(null)).is_err());
     assert!(eval(&"a".repeat(200_000), &json!(null)).is_err());
 }
+
+#[test]
+fn zz_long() {
+    for n in [240usize, 1000, 2000, 4000] {
+        for (one, rep) in [("1", "+1"), ("1 == 1", " && 1 == 1"), ("object", ".a"), ("[1", ", 1")] {
+            let close = if one == "[1" { "]" } else { "" };
+            let long = format!("{one}{}{close}", rep.repeat(n));
+            let start = std::time::Instant::now();
+            let r = Program::compile(&long, &environment()).map(|_| ()).map_err(|e| e.chars().take(60).collect::<String>());
+            println!("{n} {rep} {:?} {r:?}", start.elapsed());
+        }
+    }
+}

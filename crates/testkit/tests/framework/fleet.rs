@@ -77,8 +77,9 @@ impl Fleet {
         let api: Api<Boat> = Api::namespaced(self.drydock.client("test"), "default");
         for number in 0..count {
             let spec = BoatSpec { text: text.to_owned(), ..BoatSpec::default() };
-            let body = json!({"apiVersion": "example.org/v1", "kind": "Boat", "spec": spec});
             let name = format!("boat-{number}");
+            let metadata = json!({"name": name});
+            let body = json!({"apiVersion": "example.org/v1", "kind": "Boat", "metadata": metadata, "spec": spec});
             let params = PatchParams::apply("test").force();
             for attempt in 0.. {
                 match api.patch(&name, &params, &Patch::Apply(&body)).await {

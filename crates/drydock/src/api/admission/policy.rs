@@ -23,7 +23,9 @@ const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The policies that were compiled, by name and revision.
 #[derive(Clone, Debug, Default)]
-pub struct Policies(Arc<Mutex<HashMap<String, (Revision, Arc<Policy>)>>>);
+pub struct Policies(Arc<Mutex<Compiled>>);
+
+type Compiled = HashMap<String, (Revision, Arc<Policy>)>;
 
 impl Policies {
     fn get(&self, name: &str, revision: Revision, make: impl FnOnce() -> Policy) -> Arc<Policy> {
@@ -183,7 +185,7 @@ fn refusal(admission: &Admission<'_>, object: &Value, denial: &Denial) -> Failur
         _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
     };
     failure.code = code;
-    failure.reason = reason.into();
+    failure.reason = reason;
     if let Some(details) = &mut failure.details {
         details.insert("causes".into(), json!([{"message": message}]));
     }

@@ -49,7 +49,7 @@ impl Url {
             if byte == b'%' {
                 let hex: Vec<u8> = bytes.by_ref().take(2).collect();
                 if hex.len() < 2 || !hex.iter().all(u8::is_ascii_hexdigit) {
-                    let shown = String::from_utf8_lossy(&[&[b'%'], hex.as_slice()].concat()).into_owned();
+                    let shown = String::from_utf8_lossy(&[b"%", hex.as_slice()].concat()).into_owned();
                     return Err(wrong(&format!("invalid URL escape {}", quote(&shown))));
                 }
             }

@@ -111,3 +111,19 @@ async fn nothing_is_ready_before_it_has_started() {
     );
     yard.close().await;
 }
+
+#[tokio::test]
+async fn a_certificate_is_not_checked() {
+    let yard = Yard::open().await;
+    // The drydock's own endpoint has one that nobody here knows.
+    let port = yard.endpoint.address.port();
+    let get = json!({"scheme": "HTTPS", "path": "/readyz", "port": port});
+    yard.create(with(
+        idle("p"),
+        "readinessProbe",
+        json!({"httpGet": get, "periodSeconds": 1}),
+    ))
+    .await;
+    yard.container("p", "is ready", |status| status.ready).await;
+    yard.close().await;
+}
