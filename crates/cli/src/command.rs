@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::{apply, delete, drydock, get, grafana_agent, plan, run, up};
+use crate::{apply, delete, drydock, explain, get, grafana_agent, plan, run, up};
 
 /// Build and run Kubernetes operators.
 ///
@@ -22,6 +22,7 @@ enum Command {
     Up(up::Arguments),
     Run(run::Arguments),
     Plan(plan::Arguments),
+    Explain(explain::Arguments),
     Drydock(drydock::Arguments),
     Get(get::Arguments),
     Apply(apply::Arguments),
@@ -47,6 +48,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Up(arguments) => up::run(arguments).await,
         Command::Run(arguments) => run::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Plan(arguments) => plan::run(arguments).await,
+        Command::Explain(arguments) => explain::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Drydock(arguments) => drydock::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Get(arguments) => get::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Apply(arguments) => apply::run(arguments).await.map(|()| ExitCode::SUCCESS),

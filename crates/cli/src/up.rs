@@ -17,7 +17,7 @@ use crate::catalog::{self, Entry};
 use crate::cluster::DEFAULT_KUBECONFIG;
 use crate::images::ImageArguments;
 use crate::progress::{Board, State};
-use crate::{drydock, manifest, signal};
+use crate::{drydock, manifest, port, signal};
 
 /// How long operators may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(5);
@@ -86,6 +86,9 @@ fn host(
     mut stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = Result<()>> + use<> {
     let mut runtime = Runtime::new(client, context.clone()).install_crds();
+    if let Ok(Some(listener)) = port::bind(None) {
+        runtime = runtime.listen(listener);
+    }
     for entry in operators {
         runtime = runtime.host((entry.operator)());
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kube::core::object::HasStatus;
 use serde_json::Value;
 
+use crate::admission::{Admitted, with_changes};
 use crate::apply::without_nulls;
 use crate::cache::{Reads, Stored};
 use crate::plan::{Dependent, Owner};
@@ -21,6 +22,8 @@ pub(crate) trait Controller: Send + Sync {
     fn operator(&self) -> &str;
     /// Decodes one of them and fills in its defaults.
     fn open(&self, stored: &Stored) -> Result<Box<dyn Subject>, Poison>;
+    /// Fills in the defaults of an object on its way into the cluster, and says what is wrong with it.
+    fn admit(&self, object: &Value) -> Result<Admitted, Poison>;
 }
 
 /// One primary.
@@ -104,6 +107,21 @@ impl<P: Primary> Controller for ControllerOf<P> {
             .decode()
             .map_err(|error| Poison::Undecodable(stored.name.clone(), error))?;
         Ok(Box::new(SubjectOf::<P>::new(primary, &self.operator)?))
+    }
+
+    fn admit(&self, object: &Value) -> Result<Admitted, Poison> {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let undecodable =
+            |error| Poison::Undecodable(ObjectName::new(text("namespace"), text("name")), error);
+        let before: P = serde_json::from_value(object.clone()).map_err(undecodable)?;
+        let mut after = before.clone();
+        catch("defaults", || after.defaults())?;
+        let invalid = catch("validity", || after.validity())?;
+        let tree = |primary: &P| serde_json::to_value(primary).map(without_nulls).map_err(undecodable);
+        Ok(Admitted {
+            object: with_changes(object, &tree(&before)?, &tree(&after)?),
+            invalid,
+        })
     }
 }
 

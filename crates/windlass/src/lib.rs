@@ -59,6 +59,7 @@
 //! assert_eq!(planned.halt().map(ToString::to_string).as_deref(), Some("Secret tokens is not there"));
 //! ```
 
+pub mod admission;
 pub mod annotation;
 mod apply;
 mod cache;

@@ -6,8 +6,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 use crate::controller::{Controller, ControllerOf};
+use crate::admission::Conversion;
 use crate::external::AnyExternal;
-use crate::{External, Kind, Primary};
+use crate::{External, Kind, Object, Primary};
 
 /// An operator, to be given to a [`Runtime`](crate::Runtime).
 pub struct Operator {
@@ -15,6 +16,7 @@ pub struct Operator {
     controllers: Vec<Arc<dyn Controller>>,
     crds: Vec<CustomResourceDefinition>,
     externals: Vec<Arc<dyn AnyExternal>>,
+    conversions: Vec<Conversion>,
 }
 
 impl Operator {
@@ -25,6 +27,7 @@ impl Operator {
             controllers: Vec::new(),
             crds: Vec::new(),
             externals: Vec::new(),
+            conversions: Vec::new(),
         }
     }
 
@@ -41,6 +44,13 @@ impl Operator {
     #[must_use]
     pub fn external(mut self, external: impl External) -> Self {
         self.externals.push(Arc::new(external));
+        self
+    }
+
+    /// Gives it the conversion from one version of a kind to another; each direction is one.
+    #[must_use]
+    pub fn converts<F: Object, T: Object>(mut self, convert: impl Fn(F) -> T + Send + Sync + 'static) -> Self {
+        self.conversions.push(Conversion::new(convert));
         self
     }
 
@@ -67,6 +77,10 @@ impl Operator {
         kinds.sort();
         kinds.dedup();
         kinds
+    }
+
+    pub(crate) fn conversions(&self) -> &[Conversion] {
+        &self.conversions
     }
 
     pub(crate) fn externals(&self) -> &[Arc<dyn AnyExternal>] {

@@ -26,6 +26,8 @@ use crate::{Kind, LeaseName, LeaseTimes, Operator, Port, crd, server};
 const WORKERS: usize = 8;
 /// How long what is under way may take when the runtime stops.
 const DRAIN: Duration = Duration::from_secs(10);
+/// So many characters of the given identity are used.
+const LONGEST_IDENTITY: usize = 63;
 /// By what the replicas decide which of them installs definitions.
 const DEFINITIONS: &str = "definitions";
 
@@ -196,7 +198,10 @@ impl Runtime {
         if !self.times.is_safe() {
             return Err(Error::Times(self.times));
         }
-        let identity = format!("{}-{}", self.identity, self.context.name_suffix());
+        // Part of the name of an object, where there is a Lease for each replica.
+        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+        let identity: String = self.identity.chars().map(letter).take(LONGEST_IDENTITY).collect();
+        let identity = format!("{}-{}", identity.trim_matches('-'), self.context.name_suffix());
         let (client, context) = (self.client.clone(), self.context.clone());
         Ok(Replica::new(&self.arrangement, client, context, self.times, identity))
     }
