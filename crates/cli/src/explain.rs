@@ -68,8 +68,10 @@ fn describe(out: &mut String, pass: &Pass) {
     for cause in &pass.causes {
         let _ = writeln!(out, "  because  {cause}");
     }
-    if !pass.reads.is_empty() {
-        let _ = writeln!(out, "  read     {}", pass.reads.join(", "));
+    // A dependent is read too, and named below.
+    let is_dependent = |read: &&String| pass.compared.iter().any(|one| one.object == **read);
+    for read in pass.reads.iter().filter(|read| !is_dependent(read)) {
+        let _ = writeln!(out, "  read     {read}");
     }
     let (same, other): (Vec<_>, Vec<_>) = pass.compared.iter().partition(|one| one.found == "as planned");
     for one in other {

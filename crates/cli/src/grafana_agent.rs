@@ -76,7 +76,8 @@ fn files(input: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(directory).with_context(|| format!("failed to read {}", directory.display()))?;
+    let entries =
+        fs::read_dir(directory).with_context(|| format!("failed to read {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
         let is_manifest = path

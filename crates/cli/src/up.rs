@@ -1,5 +1,6 @@
 //! `windlass up`: the drydock, the operators and their samples, on this machine.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -86,7 +87,8 @@ fn host(
     mut stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = Result<()>> + use<> {
     let mut runtime = Runtime::new(client, context.clone()).install_crds();
-    if let Ok(Some(listener)) = port::bind(None) {
+    // For `windlass explain`; where another has it already, this one does without.
+    if let Ok(listener) = TcpListener::bind(port::ADDRESS) {
         runtime = runtime.listen(listener);
     }
     for entry in operators {

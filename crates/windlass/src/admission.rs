@@ -4,10 +4,13 @@
 //! The same [`Primary::defaults`](crate::Primary::defaults) and [`Primary::validity`](crate::Primary::validity) hold
 //! in the reconciler, so that an operator without webhooks behaves the same, only later.
 
+mod certificates;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub use self::certificates::{CertificateError, Certificates};
 use crate::{Invalid, Object, Operator};
 
 /// The path below which defaults are filled in.

@@ -1,5 +1,7 @@
 //! What is said about one dependent: ready, pending or failed, and why.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,8 @@ pub struct Condition {
     pub reason: String,
     /// Why, as a sentence for people.
     pub message: String,
+    /// More about it, for the entry in the status.
+    pub attributes: BTreeMap<String, String>,
 }
 
 impl Condition {
@@ -33,6 +37,7 @@ impl Condition {
             state: State::Ready,
             reason: "Ready".into(),
             message: String::new(),
+            attributes: BTreeMap::new(),
         }
     }
 
@@ -42,6 +47,7 @@ impl Condition {
             state: State::Pending,
             reason: reason.into(),
             message: message.into(),
+            attributes: BTreeMap::new(),
         }
     }
 
@@ -51,7 +57,15 @@ impl Condition {
             state: State::Failed,
             reason: reason.into(),
             message: message.into(),
+            attributes: BTreeMap::new(),
         }
+    }
+
+    /// Adds something to know about it: an address, a version.
+    #[must_use]
+    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.attributes.insert(name.into(), value.into());
+        self
     }
 
     /// Whether it is ready.

@@ -165,6 +165,3 @@ pub(crate) fn stored(id: &str, observed: Value) -> Stored {
 pub(crate) fn observed(stored: &Stored) -> Value {
     stored.value().get("observed").cloned().unwrap_or_default()
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -111,14 +111,27 @@ impl Default for Metrics {
         registry.register_with_unit("queue_wait", help, unit, all.waits.clone());
         registry.register("queue_retries", "Passes that failed and are tried again", all.retries.clone());
         registry.register("queue_depth", "Primaries that wait for a worker", all.depth.clone());
-        registry.register("writes", "Writes to the cluster, by what was done and what came of it", all.writes.clone());
+        registry.register(
+            "writes",
+            "Writes to the cluster, by what was done and what came of it",
+            all.writes.clone(),
+        );
         registry.register("cache_objects", "Objects kept whole", all.cached.clone());
         registry.register_with_unit("cache_size", "Text of the objects kept", Unit::Bytes, all.bytes.clone());
         registry.register("watch_loaded", "Whether all that exists has been delivered", all.loaded.clone());
         registry.register("watch_failing", "Whether the watch does not get on", all.failing.clone());
-        registry.register("watch_restarts", "Failures of a watch, each followed by a restart", all.restarts.clone());
+        registry.register(
+            "watch_restarts",
+            "Failures of a watch, each followed by a restart",
+            all.restarts.clone(),
+        );
         registry.register("replica_role", "What this replica is among its kind", all.roles.clone());
-        registry.register_with_unit("explain_size", "Text of the explain records", Unit::Bytes, all.explained.clone());
+        registry.register_with_unit(
+            "explain_size",
+            "Text of the explain records",
+            Unit::Bytes,
+            all.explained.clone(),
+        );
         all
     }
 }

@@ -65,7 +65,9 @@ impl Port {
             ["healthz"] => health(reconciler),
             ["readyz"] => readiness(reconciler),
             ["explain", kind, name] => explain(reconciler, kind, ObjectName::new("", *name)),
-            ["explain", kind, namespace, name] => explain(reconciler, kind, ObjectName::new(*namespace, *name)),
+            ["explain", kind, namespace, name] => {
+                explain(reconciler, kind, ObjectName::new(*namespace, *name))
+            }
             _ => Page::plain(404, "try /metrics, /healthz, /readyz or /explain/KIND/NAMESPACE/NAME\n"),
         }
     }
@@ -91,7 +93,8 @@ impl Port {
             while connections.try_join_next().is_some() {}
             let port = self.clone();
             connections.spawn(async move {
-                let service = service_fn(move |request| std::future::ready(Ok::<_, Infallible>(port.answer(&request))));
+                let service =
+                    service_fn(move |request| std::future::ready(Ok::<_, Infallible>(port.answer(&request))));
                 let connection = hyper::server::conn::http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(PATIENCE)
@@ -137,8 +140,9 @@ fn metrics(reconciler: &Reconciler) -> Page {
 /// Whether a restart would help: not where a watch fails and says so, but where one does nothing at all.
 fn health(reconciler: &Reconciler) -> Page {
     let stuck = reconciler.cache.survey().into_iter().filter(|survey| survey.stuck);
-    let stuck: String =
-        stuck.map(|survey| format!("the watch of {} gives no sign of life\n", survey.kind.plural())).collect();
+    let stuck: String = stuck
+        .map(|survey| format!("the watch of {} gives no sign of life\n", survey.kind.plural()))
+        .collect();
     if stuck.is_empty() { Page::plain(200, "ok\n") } else { Page::plain(500, stuck) }
 }
 
@@ -184,7 +188,10 @@ fn explain(reconciler: &Reconciler, kind: &str, name: ObjectName) -> Page {
     match serde_json::to_string(&found) {
         _ if !known => {
             let kinds: Vec<_> = reconciler.controllers.iter().map(|one| one.kind().name()).collect();
-            Page::plain(404, format!("no operator here keeps a kind {kind:?}; there is: {}\n", kinds.join(", ")))
+            Page::plain(
+                404,
+                format!("no operator here keeps a kind {kind:?}; there is: {}\n", kinds.join(", ")),
+            )
         }
         _ if found.is_empty() => {
             let role = reconciler.replica.role();

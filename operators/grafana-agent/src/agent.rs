@@ -44,7 +44,8 @@ impl Primary for GrafanaAgent {
     fn validity(&self) -> Vec<Invalid> {
         let mut invalid = Vec::new();
         if self.title().len() > LONGEST_NAME {
-            let message = format!("is too long for the names of its children; use at most {LONGEST_NAME} letters");
+            let message =
+                format!("is too long for the names of its children; use at most {LONGEST_NAME} letters");
             invalid.push(Invalid::new("metadata.name", message));
         }
         invalid
@@ -139,11 +140,13 @@ fn keep_all(agent: &GrafanaAgent, world: &World, plan: &mut Plan) -> Result<(), 
 fn keep<K: Object>(agent: &GrafanaAgent, world: &World, plan: &mut Plan) -> Result<(), Halt> {
     let mine = world.select::<K>(&Query::labels([(labels::NAME, agent.title())]))?;
     let owned = |object: &&K| {
-        object.meta().owner_references.iter().flatten().any(|owner| Some(&owner.uid) == agent.metadata.uid.as_ref())
+        object
+            .meta()
+            .owner_references
+            .iter()
+            .flatten()
+            .any(|owner| Some(&owner.uid) == agent.metadata.uid.as_ref())
     };
     mine.iter().filter(owned).for_each(|object| drop(plan.keep(object)));
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

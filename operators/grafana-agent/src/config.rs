@@ -129,9 +129,7 @@ impl<'a> Scene<'a> {
 
     /// What a part of an object comes to; the object is in nevertheless.
     fn part<K: Object, T>(&self, object: &K, rendered: Result<T, Fault>) -> Option<T> {
-        rendered
-            .map_err(|fault| self.complaints.borrow_mut().push(entry(object, fault)))
-            .ok()
+        rendered.map_err(|fault| self.complaints.borrow_mut().push(entry(object, fault))).ok()
     }
 }
 

@@ -9,7 +9,8 @@ use kube::core::Selector;
 use windlass::{Halt, Object, Query, World};
 
 use crate::kinds::{
-    GrafanaAgent, Integration, LogsInstance, MetricsInstance, Named, PodLogs, PodMonitor, Probe, ServiceMonitor,
+    GrafanaAgent, Integration, LogsInstance, MetricsInstance, Named, PodLogs, PodMonitor, Probe,
+    ServiceMonitor,
 };
 
 /// Where objects are found.
@@ -98,12 +99,8 @@ pub fn discover(find: &impl Find, agent: &GrafanaAgent) -> Result<Discovery, Hal
     let mut found = Discovery::default();
     let spec = &agent.spec;
     let metrics = &spec.metrics;
-    let instances: Vec<MetricsInstance> = found.select(
-        find,
-        agent,
-        &metrics.instance_selector,
-        &metrics.instance_namespace_selector,
-    )?;
+    let instances: Vec<MetricsInstance> =
+        found.select(find, agent, &metrics.instance_selector, &metrics.instance_namespace_selector)?;
     for instance in instances {
         let spec = &instance.spec;
         let service_monitors = found.select(
@@ -112,8 +109,12 @@ pub fn discover(find: &impl Find, agent: &GrafanaAgent) -> Result<Discovery, Hal
             &spec.service_monitor_selector,
             &spec.service_monitor_namespace_selector,
         )?;
-        let pod_monitors =
-            found.select(find, &instance, &spec.pod_monitor_selector, &spec.pod_monitor_namespace_selector)?;
+        let pod_monitors = found.select(
+            find,
+            &instance,
+            &spec.pod_monitor_selector,
+            &spec.pod_monitor_namespace_selector,
+        )?;
         let probes = found.select(find, &instance, &spec.probe_selector, &spec.probe_namespace_selector)?;
         found.metrics.push(Metrics { instance, service_monitors, pod_monitors, probes });
     }
@@ -127,7 +128,8 @@ pub fn discover(find: &impl Find, agent: &GrafanaAgent) -> Result<Discovery, Hal
         found.logs.push(Logs { instance, pod_logs });
     }
     let integrations = &spec.integrations;
-    found.integrations = found.select(find, agent, &integrations.selector, &integrations.namespace_selector)?;
+    found.integrations =
+        found.select(find, agent, &integrations.selector, &integrations.namespace_selector)?;
     Ok(found)
 }
 
@@ -168,7 +170,8 @@ impl Choice {
     ) -> Result<Option<Self>, String> {
         let Some(labels) = labels else { return Ok(None) };
         let selector = |selector: &LabelSelector| {
-            Selector::try_from(selector.clone()).map_err(|error| format!("a selector makes no sense: {error}"))
+            Selector::try_from(selector.clone())
+                .map_err(|error| format!("a selector makes no sense: {error}"))
         };
         let namespaces = match namespaces {
             None => Namespaces::Parent(parent.to_owned()),

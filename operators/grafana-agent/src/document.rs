@@ -316,7 +316,8 @@ impl Writer<'_> {
                 '$' if literal || self.variables.mislead(&text[at + 1..]) => self.out.push_str("\\x24"),
                 other if needs_escape(other) => {
                     let code = u32::from(other);
-                    let escaped = if code > 0xffff { format!("\\U{code:08x}") } else { format!("\\u{code:04x}") };
+                    let escaped =
+                        if code > 0xffff { format!("\\U{code:08x}") } else { format!("\\u{code:04x}") };
                     self.out.push_str(&escaped);
                 }
                 other => self.out.push(other),

@@ -29,12 +29,12 @@ pub use self::metrics::{
     MetadataConfig, MetricsInstance, MetricsInstanceSpec, QueueConfig, RemoteWrite, SigV4,
 };
 pub use self::monitors::{
-    AttachMetadata, Endpoint, PodMetricsEndpoint, PodMonitor, PodMonitorSpec, Probe, ProbeSpec, Prober,
-    ProbeIngress, ProbeStatic, ProbeTargets, ServiceMonitor, ServiceMonitorSpec,
+    AttachMetadata, Endpoint, PodMetricsEndpoint, PodMonitor, PodMonitorSpec, Probe, ProbeIngress, ProbeSpec,
+    ProbeStatic, ProbeTargets, Prober, ServiceMonitor, ServiceMonitorSpec,
 };
 pub use self::names::Named;
 pub use self::pipeline::{
-    Drop, Empty, Json, Limit, Match, Metric, Multiline, Output, Pack, Regex, Replace, Stage, Template, Tenant,
-    Timestamp,
+    Drop, Empty, Json, Limit, Match, Metric, Multiline, Output, Pack, Regex, Replace, Stage, Template,
+    Tenant, Timestamp,
 };
 pub use self::status::{AgentStatus, LeftOut, SelectedStatus, Subsystem};

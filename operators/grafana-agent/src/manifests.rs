@@ -100,7 +100,11 @@ impl Manifests {
                 Some(names) => assets = assets.renamed(names),
                 None => {
                     let troubles = findings.left_out.into_iter().chain(findings.complaints).collect();
-                    return Ok(Rendered { yaml: document.to_yaml(&variables), troubles, faults: found.faults });
+                    return Ok(Rendered {
+                        yaml: document.to_yaml(&variables),
+                        troubles,
+                        faults: found.faults,
+                    });
                 }
             }
         }
@@ -118,7 +122,8 @@ impl Manifests {
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.entry("namespace").or_insert_with(|| "default".into());
         }
-        let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let group = text("/apiVersion");
         let key = (format!("{group} {}", text("/kind")), text("/metadata/namespace"), text("/metadata/name"));
         self.objects.insert(key, document);

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{Event, Namespace, Secret, Service};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -83,7 +84,7 @@ async fn one_bad_monitor_is_left_out_alone_and_comes_back() {
     let status = serde_json::to_value(monitor.status.unwrap()).unwrap();
     assert!(message(&status, "Degraded").contains(missing), "{status:#}");
     let events = harbour.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let told = |event: &Event| event.message.as_deref().is_some_and(|message| message.contains(missing));
+    let told = |event: &Event| event.note.as_deref().is_some_and(|note| note.contains(missing));
     assert!(events.items.iter().filter(|event| told(event)).count() >= 2, "one for each");
 
     let secret = json!({"metadata": {"name": "agent-sample-shop"},
@@ -135,7 +136,11 @@ async fn agents_of_one_name_in_two_namespaces_do_not_touch_each_other() {
     let mine = harbour.api::<GrafanaAgent>();
     mine.patch("agent-sample", &PatchParams::default(), &paused).await.unwrap();
     harbour.settle().await;
-    assert_eq!(harbour.names::<StatefulSet>().await, ["agent-sample", "agent-sample-shard-1"], "it is paused");
+    assert_eq!(
+        harbour.names::<StatefulSet>().await,
+        ["agent-sample", "agent-sample-shard-1"],
+        "it is paused"
+    );
     let on = Patch::Merge(json!({"spec": {"paused": false}}));
     mine.patch("agent-sample", &PatchParams::default(), &on).await.unwrap();
     harbour.settle().await;

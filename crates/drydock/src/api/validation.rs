@@ -38,6 +38,7 @@ use windlass_machinery::{names, structural};
 use super::admission::policy::{check_binding, check_policy};
 use super::registry::Resource;
 use super::strategy::{self, NameRule};
+use super::write::body::with_type;
 use super::write::Write;
 use field::Errors;
 
@@ -469,7 +470,7 @@ pub fn create(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
     let kind = kind(resource);
     let mut errors = whole_metadata(resource, kind, object);
     if resource.custom.is_some() {
-        errors.extend(structural::validate(object, None, resource.ty()));
+        errors.extend(custom(resource, object, None));
     } else {
         (kind.create)(&mut errors, object);
     }
@@ -499,7 +500,7 @@ pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     errors.extend(changes.iter().cloned());
     errors.extend(changes);
     if resource.custom.is_some() {
-        errors.extend(structural::validate(new, Some(old), resource.ty()));
+        errors.extend(custom(resource, new, Some(old)));
         return errors;
     }
     if kind.qualified {
@@ -547,4 +548,10 @@ fn kind(resource: &Resource) -> &'static Kind {
 
 fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
+}
+
+/// What a custom object's schema and rules say; rules may look at its `apiVersion` and `kind`.
+fn custom(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let old = old.map(|old| with_type(old, resource));
+    structural::validate(&with_type(new, resource), old.as_ref(), resource.ty())
 }

@@ -161,7 +161,7 @@ impl External for Marina {
     fn condition(&self, observed: &u32) -> Condition {
         match observed {
             0 => Condition::pending("NoLength", "it has no length yet"),
-            _ => Condition::ready(),
+            length => Condition::ready().attribute("length", length.to_string()),
         }
     }
 

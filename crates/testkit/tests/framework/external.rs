@@ -19,6 +19,10 @@ async fn an_external_thing_is_made_read_kept_and_removed() {
     let fact = harbour.api::<ConfigMap>().get("ada-berth").await.unwrap();
     assert_eq!(fact.data.unwrap()["text"], "12", "the plan reads what is there");
 
+    let status = harbour.api::<Boat>().get("ada").await.unwrap().status.unwrap();
+    let berth = status.dependents.iter().find(|one| one.dependent_type == "Berth").unwrap();
+    assert_eq!((berth.dependent_name.as_str(), berth.attributes["length"].as_str()), ("b1", "12"));
+
     // Drift is put back at the next look.
     marina.berths.lock().unwrap().insert("b1".into(), 3);
     harbour.until("the berth to be put back", async || marina.berth("b1") == Some(12)).await;

@@ -146,3 +146,65 @@ fn what_is_made_once_is_neither_changed_nor_made_again() {
         (State::Failed, "Deleted")
     );
 }
+
+#[test]
+fn nobodys_object_is_taken_when_asked_and_anothers_never() {
+    let nobodys = |s: &mut Value| {
+        s["metadata"]["ownerReferences"] = json!([]);
+        s["metadata"]["labels"] = json!({});
+    };
+    let adopted = |d: &Dependent, change: &dyn Fn(&mut Value)| decide(d, Some(&observed(change)), &owner(), false, true);
+    let owners = Action::Apply("metadata.ownerReferences".into());
+    assert_eq!(adopted(&dependent(|d| d), &nobodys), owners);
+    assert_eq!(adopted(&dependent(Handle::once), &nobodys), Action::RepairOwner);
+    let others = |s: &mut Value| {
+        s["metadata"]["ownerReferences"][0]["kind"] = "Other".into();
+        s["metadata"]["ownerReferences"][0]["uid"] = "other".into();
+    };
+    assert!(matches!(adopted(&dependent(|d| d), &others), Action::Leave(_)));
+}
+
+#[test]
+fn what_others_make_is_only_given_the_fields_it_lacks() {
+    let shared = dependent(Handle::existing);
+    assert_eq!(shared.desired.pointer("/metadata/ownerReferences"), None);
+    let theirs = |s: &mut Value| {
+        s["metadata"]["ownerReferences"] = json!([]);
+        s["metadata"]["labels"] = json!({});
+        s["metadata"]["managedFields"] = json!([]);
+    };
+    assert_eq!(decide(&shared, Some(&observed(theirs)), &owner(), false, false), Action::Nothing);
+    let differs = |s: &mut Value| {
+        theirs(s);
+        s["spec"]["type"] = "NodePort".into();
+    };
+    let action = decide(&shared, Some(&observed(differs)), &owner(), false, false);
+    assert_eq!(action, Action::Apply("spec.type".into()));
+    assert!(matches!(decide(&shared, None, &owner(), false, false), Action::Leave(_)));
+}
+
+#[test]
+fn an_unowned_dependent_says_for_whom_it_was_made() {
+    let unowned = dependent(Handle::unowned);
+    assert_eq!(unowned.desired["metadata"]["annotations"], json!({"windlass.dev/made-for": "Thing n/p"}));
+    // One that was owned in an earlier release is let go.
+    let owned = decide(&unowned, Some(&observed(|_| ())), &owner(), false, false);
+    assert_eq!(owned, Action::Apply("metadata.ownerReferences".into()));
+    let anothers = |s: &mut Value| {
+        s["metadata"]["ownerReferences"] = json!([]);
+        s["metadata"]["annotations"] = json!({"windlass.dev/made-for": "Thing n/q"});
+    };
+    let action = decide(&unowned, Some(&observed(anothers)), &owner(), false, false);
+    assert!(matches!(action, Action::Leave(condition) if condition.message.contains("belongs to Thing n/q")));
+}
+
+#[test]
+fn beyond_the_reach_of_garbage_collection_a_label_names_the_owner() {
+    let mut plan = Plan::new(owner());
+    let service: Service = serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "far"}})).unwrap();
+    plan.add(service);
+    let far = plan.finish().0.pop().unwrap();
+    assert!(far.needs_cleanup(&owner()));
+    assert_eq!(far.desired.pointer("/metadata/ownerReferences"), None);
+    assert_eq!(far.desired["metadata"]["labels"]["windlass.dev/owner"], "u1");
+}

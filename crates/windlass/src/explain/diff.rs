@@ -1,5 +1,7 @@
 //! What an apply changes, field by field, with nothing in it that is secret.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::Change;
@@ -40,10 +42,14 @@ impl Walk {
             return;
         }
         let masked = masked || self.is_secret(path);
+        if let (Some(Value::Array(before)), Some(Value::Array(after))) = (before, after)
+            && let Some(key) = key_of(before, after)
+        {
+            return self.items(path, key, before, after, masked);
+        }
         match (before, after) {
-            (Some(Value::Object(before)), Some(Value::Object(after))) => self.map(path, before, after, masked),
-            (Some(Value::Array(before)), Some(Value::Array(after))) if named(before) && named(after) => {
-                self.items(path, before, after, masked);
+            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                self.map(path, before, after, masked)
             }
             // Numbered, so that one field of one item is not shown as the whole list.
             (Some(Value::Array(before)), Some(Value::Array(after))) if before.len() == after.len() => {
@@ -75,13 +81,13 @@ impl Walk {
     }
 
     /// Lists of things with names, such as containers.
-    fn items(&mut self, path: &str, before: &[Value], after: &[Value], masked: bool) {
-        let name = |item: &Value| item["name"].as_str().unwrap_or_default().to_owned();
+    fn items(&mut self, path: &str, key: &str, before: &[Value], after: &[Value], masked: bool) {
+        let name = |item: &Value| item[key].as_str().unwrap_or_default().to_owned();
         for item in after {
-            let known = before.iter().find(|known| known["name"] == item["name"]);
+            let known = before.iter().find(|known| known[key] == item[key]);
             self.value(&format!("{path}[{}]", name(item)), known, Some(item), masked);
         }
-        for item in before.iter().filter(|item| !after.iter().any(|now| now["name"] == item["name"])) {
+        for item in before.iter().filter(|item| !after.iter().any(|now| now[key] == item[key])) {
             self.value(&format!("{path}[{}]", name(item)), Some(item), None, masked);
         }
     }
@@ -93,8 +99,14 @@ impl Walk {
     }
 }
 
-fn named(items: &[Value]) -> bool {
-    !items.is_empty() && items.iter().all(|item| item["name"].is_string())
+/// The field by which the items of a list are told apart, if there is one.
+fn key_of(before: &[Value], after: &[Value]) -> Option<&'static str> {
+    let tells_apart = |key: &str, items: &[Value]| {
+        let names: BTreeSet<_> = items.iter().filter_map(|item| item[key].as_str()).collect();
+        !items.is_empty() && names.len() == items.len()
+    };
+    let keys = ["name", "dependentName", "type"];
+    keys.into_iter().find(|key| tells_apart(key, before) && tells_apart(key, after))
 }
 
 /// An environment variable, or the like, whose name says that its value is secret.
@@ -108,7 +120,12 @@ fn is_sensitive(map: &Map<String, Value>) -> bool {
 fn is_noise(path: &str) -> bool {
     matches!(
         path,
-        "apiVersion" | "kind" | "metadata.uid" | "metadata.name" | "metadata.namespace" | "metadata.ownerReferences"
+        "apiVersion"
+            | "kind"
+            | "metadata.uid"
+            | "metadata.name"
+            | "metadata.namespace"
+            | "metadata.ownerReferences"
     )
 }
 
@@ -192,6 +209,9 @@ mod tests {
         assert_eq!(found, ["env[DB_PASSWORD].value: (masked) > (masked)", "env[MODE].value: one > two"]);
         let found = texts(&changes(&Kind::of::<Deployment>(), &json!({}), &env("one"), false));
         assert_eq!(found.len(), 1);
-        assert!(found[0].contains("(masked)") && !found[0].contains(r#"PASSWORD","value":"one"#), "{found:?}");
+        assert!(
+            found[0].contains("(masked)") && !found[0].contains(r#"PASSWORD","value":"one"#),
+            "{found:?}"
+        );
     }
 }

@@ -35,10 +35,13 @@ impl Trace {
     pub(crate) fn compared(&self, kind: &Kind, name: &ObjectName, found: impl FnOnce() -> String) {
         let mut pass = self.lock();
         if pass.compared.len() < MOST {
-            let object = format!("{kind} {name}");
-            // Of several rounds, the last says how it ended; what it took is among the writes.
-            pass.compared.retain(|known| known.object != object);
-            pass.compared.push(Comparison { object, found: found() });
+            let (object, found) = (format!("{kind} {name}"), found());
+            // In a later round, after a write.
+            match pass.compared.iter_mut().find(|known| known.object == object) {
+                Some(known) if known.found.ends_with(&found) => {}
+                Some(known) => known.found = format!("{}, then {found}", known.found),
+                None => pass.compared.push(Comparison { object, found }),
+            }
         }
     }
 

@@ -66,13 +66,14 @@ impl Pass<'_> {
             };
             wrote |= settled.wrote;
             conditions.push(settled.condition.clone());
-            let attributes = settled.uid.map(|uid| BTreeMap::from([(MADE.to_owned(), uid)]));
+            let mut attributes = settled.condition.attributes.clone();
+            attributes.extend(settled.uid.map(|uid| (MADE.to_owned(), uid)));
             findings.outcomes.push(Outcome {
                 type_name: dependent.type_name().to_owned(),
                 name: title(subject, dependent),
                 counts: dependent.config.checked_for_readiness || settled.matters || !settled.observed,
                 condition: settled.condition,
-                attributes: attributes.unwrap_or_default(),
+                attributes,
             });
         }
         wrote
@@ -305,6 +306,7 @@ impl From<ApplyError> for Condition {
             state,
             reason: error.reason(),
             message: error.to_string(),
+            attributes: BTreeMap::new(),
         }
     }
 }

@@ -38,12 +38,7 @@ impl Authority for Leader {
 
 impl Leader {
     pub(super) fn new(leases: Leases) -> Self {
-        Self {
-            leases,
-            fence: Fence::closed(),
-            grants: watch::Sender::new(0),
-            seen: Mutex::default(),
-        }
+        Self { leases, fence: Fence::closed(), grants: watch::Sender::new(0), seen: Mutex::default() }
     }
 
     pub(super) fn grants(&self) -> watch::Receiver<u64> {
@@ -51,12 +46,7 @@ impl Leader {
     }
 
     pub(super) async fn keep(&self) {
-        let Leases {
-            name,
-            identity,
-            times,
-            ..
-        } = &self.leases;
+        let Leases { name, identity, times, .. } = &self.leases;
         loop {
             let led = self.fence.is_open();
             let began = Instant::now();
@@ -75,7 +65,9 @@ impl Leader {
                     self.fence.close();
                 }
                 // Until its time is over, the leader goes on and tries again.
-                Err(error) => tracing::warn!(lease = %name.name, %identity, %error, "failed to renew the lease"),
+                Err(error) => {
+                    tracing::warn!(lease = %name.name, %identity, %error, "failed to renew the lease")
+                }
             }
             tokio::time::sleep(self.pause()).await;
         }
@@ -98,11 +90,7 @@ impl Leader {
     }
 
     fn pause(&self) -> Duration {
-        if self.fence.is_open() {
-            self.leases.times.retry
-        } else {
-            self.leases.candidate_pause()
-        }
+        if self.fence.is_open() { self.leases.times.retry } else { self.leases.candidate_pause() }
     }
 
     /// Acquires or renews; whether this replica leads.

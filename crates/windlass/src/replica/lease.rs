@@ -70,13 +70,7 @@ impl Leases {
         times: LeaseTimes,
         identity: String,
     ) -> Self {
-        Self {
-            api: Api::namespaced(client, &name.namespace),
-            name,
-            context,
-            times,
-            identity,
-        }
+        Self { api: Api::namespaced(client, &name.namespace), name, context, times, identity }
     }
 
     pub(super) async fn get(&self, name: &str) -> Result<Option<Lease>, String> {
@@ -91,10 +85,7 @@ impl Leases {
     /// Writes a Lease if it is still as it was read, or creates it if it was not there; `None` if another was
     /// faster.
     pub(super) async fn write(&self, lease: &Lease) -> Result<Option<Lease>, String> {
-        let params = PostParams {
-            field_manager: Some(self.name.name.clone()),
-            ..PostParams::default()
-        };
+        let params = PostParams { field_manager: Some(self.name.name.clone()), ..PostParams::default() };
         let name = lease.name_any();
         let request = async {
             let written = match lease.metadata.resource_version {
@@ -175,7 +166,5 @@ pub(super) fn holder(lease: &Lease) -> Option<&str> {
 /// How long a Lease holds after it was renewed.
 pub(super) fn validity(lease: &Lease, usual: Duration) -> Duration {
     let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
-    seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map_or(usual, Duration::from_secs)
+    seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(usual, Duration::from_secs)
 }

@@ -106,12 +106,7 @@ impl State {
 
 impl Shards {
     pub(super) fn new(leases: Leases) -> Self {
-        Self {
-            leases,
-            fence: Fence::closed(),
-            grants: watch::Sender::new(0),
-            state: Mutex::default(),
-        }
+        Self { leases, fence: Fence::closed(), grants: watch::Sender::new(0), state: Mutex::default() }
     }
 
     pub(super) fn grants(&self) -> watch::Receiver<u64> {

@@ -117,7 +117,10 @@ fn make_trouble(drydock: &Drydock) {
     let faults = drydock.faults();
     faults.add(Fault::new(leases(), Effect::Hang).chance(1, 6));
     faults.add(Fault::new(leases().verb("write"), Effect::LoseAnswer).chance(1, 6));
-    faults.add(Fault::new(leases(), Effect::Refuse(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable")).chance(1, 6));
+    faults.add(
+        Fault::new(leases(), Effect::Refuse(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"))
+            .chance(1, 6),
+    );
     faults.add(Fault::new(leases(), Effect::Delay(Duration::from_secs(4))).chance(1, 4));
 }
 

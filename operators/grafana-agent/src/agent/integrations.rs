@@ -1,7 +1,9 @@
 //! The agents that run integrations: a Deployment for those that run once, a DaemonSet for those that run on every
 //! node.
 
-use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::{
+    DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, Deployment, DeploymentSpec,
+};
 use k8s_openapi::api::core::v1::{KeyToPath, SecretVolumeSource, Volume};
 
 use super::pod::Shape;
@@ -51,9 +53,8 @@ fn shape(agent: &GrafanaAgent, outcome: &Outcome, runs: Runs, name: &'static str
     let mut items = Vec::new();
     for integration in outcome.integrations.iter().filter(|integration| runs.include(integration)) {
         // Two integrations may call their volumes the same.
-        let unique = |name: &str| {
-            pod::volume_name(&format!("{}-{}-{name}", integration.space(), integration.title()))
-        };
+        let unique =
+            |name: &str| pod::volume_name(&format!("{}-{}-{name}", integration.space(), integration.title()));
         volumes.extend(integration.spec.volumes.iter().map(|volume| {
             let mut volume = volume.clone();
             volume.name = unique(&volume.name);

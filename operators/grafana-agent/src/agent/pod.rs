@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::DeepMerge as _;
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
-    HTTPGetAction, HostPathVolumeSource, ObjectFieldSelector, PodSpec, PodTemplateSpec, Probe, SecretVolumeSource,
-    SecurityContext, Volume, VolumeMount,
+    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, EnvVar,
+    EnvVarSource, HTTPGetAction, HostPathVolumeSource, ObjectFieldSelector, PodSpec, PodTemplateSpec, Probe,
+    SecretVolumeSource, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -125,11 +125,7 @@ pub(super) fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
 }
 
 pub(super) fn empty_dir(name: &str) -> Volume {
-    Volume {
-        name: name.into(),
-        empty_dir: Some(EmptyDirVolumeSource::default()),
-        ..Volume::default()
-    }
+    Volume { name: name.into(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() }
 }
 
 pub(super) fn host_path(name: &str, path: &str) -> Volume {
@@ -143,7 +139,10 @@ pub(super) fn host_path(name: &str, path: &str) -> Volume {
 pub(super) fn secret(name: &str, secret: &str) -> Volume {
     Volume {
         name: name.into(),
-        secret: Some(SecretVolumeSource { secret_name: Some(secret.into()), ..SecretVolumeSource::default() }),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(secret.into()),
+            ..SecretVolumeSource::default()
+        }),
         ..Volume::default()
     }
 }
@@ -158,7 +157,8 @@ pub(super) fn volume_name(text: &str) -> String {
     if name.len() <= 63 && name == text {
         return name;
     }
-    let hash: String = Sha256::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String =
+        Sha256::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{hash}", &name[..name.len().min(54)])
 }
 

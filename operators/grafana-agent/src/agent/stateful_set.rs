@@ -84,9 +84,7 @@ pub(super) fn build(
 fn volume(agent: &GrafanaAgent, name: &str) -> Volume {
     let storage = agent.spec.storage.clone().unwrap_or_default();
     match (storage.empty_dir, storage.ephemeral) {
-        (Some(empty_dir), _) => {
-            Volume { name: name.into(), empty_dir: Some(empty_dir), ..Volume::default() }
-        }
+        (Some(empty_dir), _) => Volume { name: name.into(), empty_dir: Some(empty_dir), ..Volume::default() },
         (None, Some(ephemeral)) => {
             Volume { name: name.into(), ephemeral: Some(ephemeral), ..Volume::default() }
         }
@@ -106,7 +104,9 @@ fn claim(agent: &GrafanaAgent, name: &str) -> Option<PersistentVolumeClaim> {
     spec.access_modes.get_or_insert_with(|| vec!["ReadWriteOnce".into()]);
     Some(PersistentVolumeClaim {
         metadata: ObjectMeta {
-            name: Some(metadata.name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("{name}-wal"))),
+            name: Some(
+                metadata.name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("{name}-wal")),
+            ),
             labels: (!metadata.labels.is_empty()).then_some(metadata.labels),
             annotations: (!metadata.annotations.is_empty()).then_some(metadata.annotations),
             ..ObjectMeta::default()

@@ -73,7 +73,10 @@ impl<'a> Access<'a> {
         Ok(Some(fields))
     }
 
-    pub(super) fn authorization(&self, authorization: &Option<Authorization>) -> Result<Option<Fields>, Fault> {
+    pub(super) fn authorization(
+        &self,
+        authorization: &Option<Authorization>,
+    ) -> Result<Option<Fields>, Fault> {
         let Some(authorization) = authorization else { return Ok(None) };
         check_scheme(&authorization.scheme)?;
         let fields = Fields::new()

@@ -65,7 +65,8 @@ pub(crate) fn usable(assets: &Assets<'_>, found: &[Integration]) -> Vec<Result<(
             assets.path(Reference::config_map(integration.space(), map))?;
         }
         if spec.kind.unique == Some(true) && !taken.insert(spec.name.clone()) {
-            let message = format!("another Integration of this agent is the one {} that there may be", spec.name);
+            let message =
+                format!("another Integration of this agent is the one {} that there may be", spec.name);
             return Err(Fault::new("NotUnique", message));
         }
         Ok(())

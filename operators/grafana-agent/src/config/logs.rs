@@ -19,7 +19,8 @@ pub(super) fn render(scene: &Scene<'_>, found: &[Logs]) -> Fields {
 
 /// For the agents that run integrations: where to send, but nothing to follow.
 pub(super) fn for_integrations(scene: &Scene<'_>, found: &[Logs]) -> Fields {
-    let instances: Vec<Document> = found.iter().map(|found| settings(scene, &found.instance).into()).collect();
+    let instances: Vec<Document> =
+        found.iter().map(|found| settings(scene, &found.instance).into()).collect();
     Fields::new().with("positions_directory", DATA).filled("configs", instances)
 }
 
@@ -53,11 +54,9 @@ fn settings(scene: &Scene<'_>, instance: &LogsInstance) -> Fields {
         [] => clients(scene, scene.agent, "spec.logs.clients", &scene.agent.spec.logs.clients),
         own => clients(scene, instance, "spec.clients", own),
     };
-    let target = spec.target_config.as_ref().map(|target| Fields::new().text("sync_period", &target.sync_period));
-    Fields::new()
-        .with("name", instance.path())
-        .filled("clients", clients)
-        .maybe("target_config", target)
+    let target =
+        spec.target_config.as_ref().map(|target| Fields::new().text("sync_period", &target.sync_period));
+    Fields::new().with("name", instance.path()).filled("clients", clients).maybe("target_config", target)
 }
 
 fn clients<K: Object>(scene: &Scene<'_>, owner: &K, field: &str, clients: &[LogsClient]) -> Vec<Document> {

@@ -25,7 +25,8 @@ pub(super) fn render(scene: &Scene<'_>, found: &[Metrics]) -> Fields {
 /// For the agents that run integrations: where to send, but nothing to scrape, for that is done elsewhere. They have
 /// no replicas either.
 pub(super) fn for_integrations(scene: &Scene<'_>, found: &[Metrics]) -> Fields {
-    let instances: Vec<Document> = found.iter().map(|found| settings(scene, &found.instance).into()).collect();
+    let instances: Vec<Document> =
+        found.iter().map(|found| settings(scene, &found.instance).into()).collect();
     section(scene, false).filled("configs", instances)
 }
 
@@ -132,7 +133,9 @@ pub(super) fn additional(
     for config in &configs {
         match config.get("job_name").and_then(Value::as_str) {
             None => return bad("one of the scrape configurations has no job_name"),
-            Some(job) if !jobs.insert(job) => return bad("two of the scrape configurations have one job_name"),
+            Some(job) if !jobs.insert(job) => {
+                return bad("two of the scrape configurations have one job_name");
+            }
             Some(_) => {}
         }
     }

@@ -25,11 +25,7 @@ pub(crate) fn check_probe(agent: &GrafanaAgent, assets: &Assets<'_>, probe: &Pro
     probe::render(&Scene::new(agent, assets), probe).map(drop)
 }
 
-pub(crate) fn check_pod_logs(
-    agent: &GrafanaAgent,
-    assets: &Assets<'_>,
-    logs: &PodLogs,
-) -> Result<(), Fault> {
+pub(crate) fn check_pod_logs(agent: &GrafanaAgent, assets: &Assets<'_>, logs: &PodLogs) -> Result<(), Fault> {
     pod_logs::render(&Scene::new(agent, assets), logs).map(drop)
 }
 

@@ -85,7 +85,8 @@ pub(super) fn selector(object: &str, selector: &LabelSelector) -> Result<Vec<Doc
             "Exists" => Rule::of(&[&present(key)]).keep("true"),
             "DoesNotExist" => Rule::of(&[&present(key)]).drop("true"),
             other => {
-                let message = format!("selector: {other:?} is no operator; use In, NotIn, Exists or DoesNotExist");
+                let message =
+                    format!("selector: {other:?} is no operator; use In, NotIn, Exists or DoesNotExist");
                 return Err(Fault::new("BadSelector", message));
             }
         });
@@ -102,7 +103,9 @@ pub(super) fn copy(object: &str, label: &str, target: &str) -> Document {
 /// The user's rules.
 pub(super) fn rules(field: &str, relabelings: &[Relabeling]) -> Result<Vec<Document>, Fault> {
     let indexed = relabelings.iter().enumerate();
-    indexed.map(|(index, one)| rule(one).map_err(|fault| fault.within(&format!("{field}[{index}]")))).collect()
+    indexed
+        .map(|(index, one)| rule(one).map_err(|fault| fault.within(&format!("{field}[{index}]"))))
+        .collect()
 }
 
 fn rule(relabeling: &Relabeling) -> Result<Document, Fault> {
@@ -126,15 +129,17 @@ fn check(relabeling: &Relabeling) -> Result<(), Fault> {
     let action = relabeling.action.as_deref().unwrap_or_default().to_ascii_lowercase();
     let target = relabeling.target_label.as_deref().unwrap_or_default();
     match action.as_str() {
-        "" | "replace" | "hashmod" | "lowercase" | "uppercase" | "keepequal" | "dropequal" if target.is_empty() => {
+        "" | "replace" | "hashmod" | "lowercase" | "uppercase" | "keepequal" | "dropequal"
+            if target.is_empty() =>
+        {
             let action = if action.is_empty() { "replace" } else { &action };
             return bad(format!("{action} needs a targetLabel"));
         }
         "hashmod" if relabeling.modulus.unwrap_or_default() <= 0 => {
             return bad("hashmod needs a modulus above 0".into());
         }
-        "" | "replace" | "hashmod" | "lowercase" | "uppercase" | "keepequal" | "dropequal" | "keep" | "drop"
-        | "labelmap" | "labeldrop" | "labelkeep" => {}
+        "" | "replace" | "hashmod" | "lowercase" | "uppercase" | "keepequal" | "dropequal" | "keep"
+        | "drop" | "labelmap" | "labeldrop" | "labelkeep" => {}
         other => return bad(format!("{other:?} is no action")),
     }
     match &relabeling.regex {
@@ -204,7 +209,9 @@ mod tests {
 
     #[test]
     fn expressions_are_checked_as_go_would() {
-        for good in ["a.*", "(?P<year>\\d+)", "{app=\"x\"}", "a{2,3}", "a{,3}", "\\Q(\\E", "^(a|b)$", "[^/]+", "\\{"] {
+        for good in
+            ["a.*", "(?P<year>\\d+)", "{app=\"x\"}", "a{2,3}", "a{,3}", "\\Q(\\E", "^(a|b)$", "[^/]+", "\\{"]
+        {
             assert!(expression("regex", good).is_ok(), "{good}");
         }
         for bad in ["(", "[a", "(?=x)", "*"] {

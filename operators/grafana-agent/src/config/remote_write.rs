@@ -8,9 +8,7 @@ use crate::kinds::{QueueConfig, RemoteWrite, SigV4};
 
 pub(super) fn render(access: Access<'_>, write: &RemoteWrite) -> Result<Document, Fault> {
     let metadata = write.metadata_config.as_ref().map(|metadata| {
-        Fields::new()
-            .with("send", metadata.send == Some(true))
-            .text("send_interval", &metadata.send_interval)
+        Fields::new().with("send", metadata.send == Some(true)).text("send_interval", &metadata.send_interval)
     });
     let fields = Fields::new()
         .with("url", write.url.as_str())

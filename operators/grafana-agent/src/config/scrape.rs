@@ -157,7 +157,11 @@ pub(super) fn discovery(scene: &Scene<'_>, role: &str, namespaces: Vec<String>, 
 }
 
 /// The namespaces in which targets are looked for; all if there is none.
-pub(super) fn namespaces(selector: &Option<NamespaceSelector>, own: &str, ignore: Option<bool>) -> Vec<String> {
+pub(super) fn namespaces(
+    selector: &Option<NamespaceSelector>,
+    own: &str,
+    ignore: Option<bool>,
+) -> Vec<String> {
     let own = vec![own.to_owned()];
     match selector {
         _ if ignore == Some(true) => own,
@@ -208,8 +212,13 @@ pub(super) fn running() -> Document {
 
 /// Namespace, service, pod and container as labels.
 pub(super) fn origins() -> [Document; 4] {
-    [("namespace", "namespace"), ("service_name", "service"), ("pod_name", "pod"), ("pod_container_name", "container")]
-        .map(|(meta, label)| Rule::of(&[&format!("__meta_kubernetes_{meta}")]).target(label).into())
+    [
+        ("namespace", "namespace"),
+        ("service_name", "service"),
+        ("pod_name", "pod"),
+        ("pod_container_name", "container"),
+    ]
+    .map(|(meta, label)| Rule::of(&[&format!("__meta_kubernetes_{meta}")]).target(label).into())
 }
 
 /// The agent refuses two kinds of authentication at once.
@@ -238,7 +247,8 @@ fn deny_files(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<(), Fault> {
     ];
     match files.iter().find(|(_, file)| file.as_deref().is_some_and(|file| !file.is_empty())) {
         Some((field, _)) => {
-            let message = format!("{field} names a file of the agent, which arbitraryFSAccessThroughSMs denies");
+            let message =
+                format!("{field} names a file of the agent, which arbitraryFSAccessThroughSMs denies");
             Err(Fault::new("FileAccessDenied", message))
         }
         None => Ok(()),

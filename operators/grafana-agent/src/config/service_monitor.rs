@@ -40,7 +40,10 @@ fn rules(scene: &Scene<'_>, monitor: &ServiceMonitor, endpoint: &Endpoint) -> Re
     let named = endpoint.port.as_deref().filter(|port| !port.is_empty());
     let port = scrape::port(&endpoint.target_port);
     let target = |kind: &str, label: &str| {
-        let source = ["__meta_kubernetes_endpoint_address_target_kind", "__meta_kubernetes_endpoint_address_target_name"];
+        let source = [
+            "__meta_kubernetes_endpoint_address_target_kind",
+            "__meta_kubernetes_endpoint_address_target_name",
+        ];
         let rule = Rule::of(&source).separator(";").regex(&format!("{kind};(.*)")).target(label);
         Document::from(rule.replacement("$1"))
     };

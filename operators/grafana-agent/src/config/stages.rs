@@ -39,9 +39,10 @@ fn stage(stage: &Stage, depth: usize) -> Result<Document, Fault> {
 
 /// The stages that read a line.
 fn readers(stage: &Stage) -> Fields {
-    let json = stage.json.as_ref().map(|json| {
-        Fields::new().with("expressions", &json.expressions).text("source", &json.source)
-    });
+    let json = stage
+        .json
+        .as_ref()
+        .map(|json| Fields::new().with("expressions", &json.expressions).text("source", &json.source));
     let regex = stage.regex.as_ref().map(|regex| {
         Fields::new().with("expression", regex.expression.as_str()).text("source", &regex.source)
     });
@@ -86,9 +87,7 @@ fn writers(stage: &Stage, fields: Fields) -> Fields {
             .with("drop", limit.drop == Some(true))
     });
     let pack = stage.pack.as_ref().map(|pack| {
-        Fields::new()
-            .filled("labels", pack.labels.clone())
-            .flag("ingest_timestamp", pack.ingest_timestamp)
+        Fields::new().filled("labels", pack.labels.clone()).flag("ingest_timestamp", pack.ingest_timestamp)
     });
     let replace = stage.replace.as_ref().map(|replace| {
         Fields::new()
@@ -100,10 +99,7 @@ fn writers(stage: &Stage, fields: Fields) -> Fields {
         Fields::new().with("source", template.source.as_str()).with("template", template.template.as_str())
     });
     let tenant = stage.tenant.as_ref().map(|tenant| {
-        Fields::new()
-            .text("label", &tenant.label)
-            .text("source", &tenant.source)
-            .text("value", &tenant.value)
+        Fields::new().text("label", &tenant.label).text("source", &tenant.source).text("value", &tenant.value)
     });
     let output = stage.output.as_ref().map(|output| Fields::new().with("source", output.source.as_str()));
     fields
@@ -160,7 +156,10 @@ fn metric(metric: &Metric) -> Result<Fields, Fault> {
         .flag("count_entry_bytes", metric.count_entry_bytes)
         .text("value", &metric.value)
         .with("action", metric.action.as_str())
-        .filled("buckets", metric.buckets.iter().map(|bucket| number(bucket)).collect::<Result<Vec<_>, _>>()?);
+        .filled(
+            "buckets",
+            metric.buckets.iter().map(|bucket| number(bucket)).collect::<Result<Vec<_>, _>>()?,
+        );
     Ok(Fields::new()
         .with("type", kind)
         .text("description", &metric.description)

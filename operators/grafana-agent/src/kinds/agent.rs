@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::core::v1::{
     Affinity, Container, EmptyDirVolumeSource, EphemeralVolumeSource, LocalObjectReference,
-    PersistentVolumeClaimSpec, PersistentVolumeClaimStatus, PodSecurityContext, ResourceRequirements, Toleration,
-    TopologySpreadConstraint, Volume, VolumeMount,
+    PersistentVolumeClaimSpec, PersistentVolumeClaimStatus, PodSecurityContext, ResourceRequirements,
+    Toleration, TopologySpreadConstraint, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;

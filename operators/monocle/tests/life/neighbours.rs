@@ -60,3 +60,35 @@ async fn its_pods_are_admitted_where_only_restricted_ones_are() {
         .until("three pods", async || pods.list(&ListParams::default()).await.unwrap().items.len() == 3)
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn its_plan_can_be_shown_without_a_write() {
+    let mut harbour = Harbour::start(operator).await;
+    harbour.stop().await;
+    let object = serde_json::from_str(&monocle(json!({"ingress": {"host": "x.org"}}))).unwrap();
+    let (client, context) = (harbour.drydock().client("preview"), harbour.drydock().context().clone());
+    let shown = windlass::preview::preview(&client, &context, &operator(), Some(&[object])).await.unwrap();
+    let objects: Vec<_> = shown[0].steps.iter().map(|step| step.object.as_str()).collect();
+    assert_eq!(
+        objects,
+        [
+            "Secret default/m-api",
+            "ConfigMap default/m-api",
+            "Service default/m-elastic",
+            "StatefulSet default/m-elastic",
+            "Service default/m-api",
+            "Ingress default/m-api",
+            "Deployment default/m-api",
+            "Deployment default/m-crawler",
+        ]
+    );
+    assert_eq!(shown[0].steps[6].note.as_deref(), Some("once StatefulSet default/m-elastic is ready"));
+    let verbs = harbour.drydock().record().counts("preview");
+    assert!(verbs.keys().all(|verb| matches!(*verb, "get" | "list")), "{verbs:?}");
+
+    harbour.run();
+    harbour.apply(&monocle(json!({}))).await;
+    harbour.ready().await;
+    let shown = windlass::preview::preview(&client, &context, &operator(), None).await.unwrap();
+    assert!(!shown[0].changes_something(), "{shown:?}");
+}

@@ -58,18 +58,13 @@ pub(super) fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome
     let registry = admission.server.registry();
     let stored = |plural: &str| {
         let found = registry.find(GROUP, "v1", plural);
-        found
-            .map(|resource| admission.server.store.list(resource.table, &Scope::All).1)
-            .unwrap_or_default()
+        found.map(|resource| admission.server.store.list(resource.table, &Scope::All).1).unwrap_or_default()
     };
     let bindings = stored("validatingadmissionpolicybindings");
     if bindings.is_empty() {
         return Ok(());
     }
-    let bindings = bindings
-        .iter()
-        .map(|one| decoded(one))
-        .collect::<Outcome<Vec<Value>>>()?;
+    let bindings = bindings.iter().map(|one| decoded(one)).collect::<Outcome<Vec<Value>>>()?;
     let mut denials = Vec::new();
     let mut warnings = Vec::new();
     for stored in stored("validatingadmissionpolicies") {
@@ -79,29 +74,14 @@ pub(super) fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome
         if !matching::matches(admission, object, &spec["matchConstraints"], true) {
             continue;
         }
-        let policy = admission
-            .server
-            .policies
-            .get(name, stored.revision, || Policy::compile(spec));
-        for binding in bindings
-            .iter()
-            .filter(|binding| binding["spec"]["policyName"] == name)
-        {
+        let policy = admission.server.policies.get(name, stored.revision, || Policy::compile(spec));
+        for binding in bindings.iter().filter(|binding| binding["spec"]["policyName"] == name) {
             let rules = &binding["spec"]["matchResources"];
             if !rules.is_null() && !matching::matches(admission, object, rules, false) {
                 continue;
             }
             let who = (name, name_of(binding));
-            run(
-                admission,
-                object,
-                &policy,
-                binding,
-                spec,
-                who,
-                &mut denials,
-                &mut warnings,
-            );
+            run(admission, object, &policy, binding, spec, who, &mut denials, &mut warnings);
         }
     }
     admission.warnings.append(&mut warnings);
@@ -111,10 +91,7 @@ pub(super) fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome
     }
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a step of one loop, told apart to be read"
-)]
+#[expect(clippy::too_many_arguments, reason = "a step of one loop, told apart to be read")]
 fn run(
     admission: &Admission<'_>,
     object: &Value,
@@ -140,10 +117,7 @@ fn run(
             return;
         }
     };
-    let actions = binding["spec"]["validationActions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let actions = binding["spec"]["validationActions"].as_array().map(Vec::as_slice).unwrap_or_default();
     for param in params {
         for Verdict { message, reason } in policy.evaluate(admission, object, param.as_ref()) {
             for action in actions {
@@ -161,12 +135,7 @@ fn run(
 }
 
 fn refusal(admission: &Admission<'_>, object: &Value, denial: &Denial) -> Failure {
-    let Denial {
-        policy,
-        binding,
-        message,
-        reason,
-    } = denial;
+    let Denial { policy, binding, message, reason } = denial;
     let message = match binding {
         Some(binding) => {
             format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {message}")

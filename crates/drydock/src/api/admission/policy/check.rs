@@ -14,14 +14,8 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
     let params = !spec["paramKind"].is_null();
     if spec["matchConstraints"].is_null() {
         out.push(FieldError::required(at.child("matchConstraints"), ""));
-    } else if spec["matchConstraints"]["resourceRules"]
-        .as_array()
-        .is_none_or(Vec::is_empty)
-    {
-        out.push(FieldError::required(
-            at.child("matchConstraints").child("resourceRules"),
-            "",
-        ));
+    } else if spec["matchConstraints"]["resourceRules"].as_array().is_none_or(Vec::is_empty) {
+        out.push(FieldError::required(at.child("matchConstraints").child("resourceRules"), ""));
     }
     for (index, condition) in list("matchConditions").iter().enumerate() {
         let at = at.child("matchConditions").index(index);
@@ -48,18 +42,11 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
         if name.trim().is_empty() {
             out.push(FieldError::required(at.child("name"), "name is not specified"));
         } else if !is_identifier(&name) {
-            out.push(FieldError::invalid(
-                at.child("name"),
-                &name,
-                "must be a valid CEL identifier",
-            ));
+            out.push(FieldError::invalid(at.child("name"), &name, "must be a valid CEL identifier"));
         }
         let mut ty = Type::Dyn;
         if expression.trim().is_empty() {
-            out.push(FieldError::required(
-                at.child("expression"),
-                "expression is not specified",
-            ));
+            out.push(FieldError::required(at.child("expression"), "expression is not specified"));
         } else {
             let environment = declare(environment(params, true), &known);
             ty = compiled(out, &expression, &environment, None, &at.child("expression")).unwrap_or(Type::Dyn);
@@ -91,18 +78,9 @@ fn validation(out: &mut Vec<FieldError>, one: &Value, full: &Environment, plain:
     const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
     let text = |field: &str| one[field].as_str().unwrap_or_default();
     if text("expression").trim().is_empty() {
-        out.push(FieldError::required(
-            at.child("expression"),
-            "expression is not specified",
-        ));
+        out.push(FieldError::required(at.child("expression"), "expression is not specified"));
     } else {
-        compiled(
-            out,
-            text("expression"),
-            full,
-            Some(&Type::Bool),
-            &at.child("expression"),
-        );
+        compiled(out, text("expression"), full, Some(&Type::Bool), &at.child("expression"));
     }
     let message = text("messageExpression");
     if !message.is_empty() && message.trim().is_empty() {
@@ -112,27 +90,13 @@ fn validation(out: &mut Vec<FieldError>, one: &Value, full: &Environment, plain:
             "must be non-empty if specified",
         ));
     } else if !message.is_empty() {
-        compiled(
-            out,
-            message,
-            plain,
-            Some(&Type::String),
-            &at.child("messageExpression"),
-        );
+        compiled(out, message, plain, Some(&Type::String), &at.child("messageExpression"));
     }
     let message = text("message");
     if !message.is_empty() && message.trim().is_empty() {
-        out.push(FieldError::invalid(
-            at.child("message"),
-            message,
-            "must be non-empty if specified",
-        ));
+        out.push(FieldError::invalid(at.child("message"), message, "must be non-empty if specified"));
     } else if message.trim().contains(['\n', '\r']) {
-        out.push(FieldError::invalid(
-            at.child("message"),
-            message,
-            "must not contain line breaks",
-        ));
+        out.push(FieldError::invalid(at.child("message"), message, "must not contain line breaks"));
     }
     if let Some(reason) = one["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
         out.push(FieldError::not_supported(at.child("reason"), reason, REASONS));
@@ -151,20 +115,12 @@ fn compiled(
         Ok(program) => {
             let found = program.output();
             if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-                out.push(FieldError::invalid(
-                    at,
-                    text,
-                    format!("must evaluate to {wanted} but got {found}"),
-                ));
+                out.push(FieldError::invalid(at, text, format!("must evaluate to {wanted} but got {found}")));
             }
             Some(found.clone())
         }
         Err(issues) => {
-            out.push(FieldError::invalid(
-                at,
-                text,
-                format!("compilation failed: {issues}"),
-            ));
+            out.push(FieldError::invalid(at, text, format!("compilation failed: {issues}")));
             None
         }
     }
@@ -181,16 +137,10 @@ pub(in super::super::super) fn binding(out: &mut Vec<FieldError>, binding: &Valu
     if spec["policyName"].as_str().unwrap_or_default().is_empty() {
         out.push(FieldError::required(at.child("policyName"), ""));
     }
-    let actions = spec["validationActions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let actions = spec["validationActions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let place = at.child("validationActions");
     if actions.is_empty() {
-        out.push(FieldError::required(
-            &place,
-            "at least one validation action is required",
-        ));
+        out.push(FieldError::required(&place, "at least one validation action is required"));
     }
     for (index, action) in actions.iter().filter_map(Value::as_str).enumerate() {
         if !ACTIONS.contains(&action) {

@@ -10,18 +10,9 @@ use crate::store::Key;
 
 /// Whether constraints are about a write. Those of a policy name resources; a binding's may leave that out.
 pub(super) fn matches(admission: &Admission<'_>, object: &Value, constraints: &Value, strict: bool) -> bool {
-    let list = |field: &str| {
-        constraints[field]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    };
+    let list = |field: &str| constraints[field].as_array().map(Vec::as_slice).unwrap_or_default();
     let equivalent = constraints["matchPolicy"] != "Exact";
-    let any = |field: &str| {
-        list(field)
-            .iter()
-            .any(|one| rule(admission, object, one, equivalent))
-    };
+    let any = |field: &str| list(field).iter().any(|one| rule(admission, object, one, equivalent));
     let named = !list("resourceRules").is_empty() || strict;
     selects_namespace(admission, object, &constraints["namespaceSelector"])
         && selects_object(admission, object, &constraints["objectSelector"])
@@ -31,13 +22,7 @@ pub(super) fn matches(admission: &Admission<'_>, object: &Value, constraints: &V
 
 fn rule(admission: &Admission<'_>, object: &Value, rule: &Value, equivalent: bool) -> bool {
     let resource = admission.resource;
-    let strings = |field: &str| {
-        rule[field]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-    };
+    let strings = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
     let has = |field: &str, value: &str| strings(field).any(|one| one == "*" || one == value);
     let operation = match admission.operation {
         Operation::Create => "CREATE",
@@ -85,11 +70,8 @@ fn selects_namespace(admission: &Admission<'_>, object: &Value, selector: &Value
         return true;
     }
     if admission.is_for("", "namespaces") {
-        let of = if admission.operation == Operation::Delete {
-            admission.old.unwrap_or(object)
-        } else {
-            object
-        };
+        let of =
+            if admission.operation == Operation::Delete { admission.old.unwrap_or(object) } else { object };
         return selector.matches_map(labels(of));
     }
     if !admission.resource.namespaced {
@@ -116,9 +98,6 @@ pub(super) fn namespace(admission: &Admission<'_>) -> Option<Value> {
     }
     let registry = admission.server.registry();
     let table = registry.core("namespaces")?.table;
-    let stored = admission
-        .server
-        .store
-        .get(table, &Key::new("", admission.namespace))?;
+    let stored = admission.server.store.get(table, &Key::new("", admission.namespace))?;
     decoded(&stored).ok()
 }

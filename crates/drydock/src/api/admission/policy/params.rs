@@ -35,9 +35,7 @@ pub(super) fn collect(
         (true, true, own) => own.to_owned(),
         (false, true, _) => String::new(),
         (false, false, _) => {
-            return Err(
-                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned(),
-            );
+            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
         }
     };
     let store = &admission.server.store;
@@ -62,9 +60,5 @@ pub(super) fn collect(
         param["kind"] = json!(name);
         Some(param)
     };
-    Ok(found
-        .iter()
-        .filter_map(|stored| decoded(stored).ok())
-        .map(typed)
-        .collect())
+    Ok(found.iter().filter_map(|stored| decoded(stored).ok()).map(typed).collect())
 }

@@ -44,10 +44,7 @@ struct Expression {
 
 impl Expression {
     fn compile(text: &str, environment: &Environment) -> Self {
-        Self {
-            text: text.into(),
-            program: Program::compile(text, environment),
-        }
+        Self { text: text.into(), program: Program::compile(text, environment) }
     }
 }
 
@@ -105,9 +102,7 @@ pub(super) fn environment(params: bool, authorizer: bool) -> Environment {
         out = out.with("params", Type::Dyn);
     }
     if authorizer {
-        out = out
-            .with("authorizer", AUTHORIZER)
-            .with("authorizer.requestResource", RESOURCE_CHECK);
+        out = out.with("authorizer", AUTHORIZER).with("authorizer.requestResource", RESOURCE_CHECK);
     }
     out
 }
@@ -141,32 +136,21 @@ fn namespace_type() -> Type {
             ("finalizers", Type::list(Type::String)),
         ],
     );
-    let spec = Type::object(
-        "kubernetes.NamespaceSpec",
-        [("finalizers", Type::list(Type::String))],
-    );
+    let spec = Type::object("kubernetes.NamespaceSpec", [("finalizers", Type::list(Type::String))]);
     let status = Type::object(
         "kubernetes.NamespaceStatus",
         [("conditions", Type::list(condition)), ("phase", Type::String)],
     );
-    Type::object(
-        "kubernetes.Namespace",
-        [("metadata", metadata), ("spec", spec), ("status", status)],
-    )
+    Type::object("kubernetes.Namespace", [("metadata", metadata), ("spec", spec), ("status", status)])
 }
 
 /// An environment with one more of a policy's own variables.
 pub(super) fn declare(environment: Environment, known: &[(Box<str>, Type)]) -> Environment {
     let fields = known.iter().cloned().collect();
-    let all = Type::Object(Arc::new(ObjectType {
-        name: "kubernetes.variables".into(),
-        fields,
-    }));
-    known
-        .iter()
-        .fold(environment.with("variables", all), |out, (name, ty)| {
-            out.with(&format!("variables.{name}"), ty.clone())
-        })
+    let all = Type::Object(Arc::new(ObjectType { name: "kubernetes.variables".into(), fields }));
+    known.iter().fold(environment.with("variables", all), |out, (name, ty)| {
+        out.with(&format!("variables.{name}"), ty.clone())
+    })
 }
 
 impl Policy {
@@ -180,10 +164,7 @@ impl Policy {
             let environment = declare(environment(params, true), &known);
             let expression = Expression::compile(&text(&variable["expression"]), &environment);
             let name: Box<str> = text(&variable["name"]).into();
-            let ty = expression
-                .program
-                .as_ref()
-                .map_or(Type::Dyn, |program| program.output().clone());
+            let ty = expression.program.as_ref().map_or(Type::Dyn, |program| program.output().clone());
             known.push((name.clone(), ty));
             variables.push((name, expression));
         }
@@ -226,14 +207,7 @@ impl Policy {
             cost: Cell::new(0),
         };
         let failed = |message: String| {
-            if self.ignores_errors {
-                Vec::new()
-            } else {
-                vec![Verdict {
-                    message,
-                    reason: String::new(),
-                }]
-            }
+            if self.ignores_errors { Vec::new() } else { vec![Verdict { message, reason: String::new() }] }
         };
         let mut budget = CONDITIONS_BUDGET;
         let mut errors = Vec::new();
@@ -256,15 +230,8 @@ impl Policy {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => {
                     let message = scope.message(validation, &mut budget);
-                    let reason = if validation.reason.is_empty() {
-                        "Invalid"
-                    } else {
-                        &*validation.reason
-                    };
-                    out.push(Verdict {
-                        message,
-                        reason: reason.to_owned(),
-                    });
+                    let reason = if validation.reason.is_empty() { "Invalid" } else { &*validation.reason };
+                    out.push(Verdict { message, reason: reason.to_owned() });
                 }
                 Err(error) => out.extend(failed(error)),
             }
@@ -373,9 +340,7 @@ impl<'d> Scope<'d> {
             return Err(EXHAUSTED.to_owned());
         }
         let text = &expression.text;
-        evaluation
-            .result
-            .map_err(|error| format!("expression '{text}' resulted in error: {error}"))
+        evaluation.result.map_err(|error| format!("expression '{text}' resulted in error: {error}"))
     }
 
     fn message(&self, validation: &Validation, budget: &mut i64) -> String {
@@ -423,10 +388,9 @@ impl<'d> Activation<'d> for Scope<'d> {
             "namespaceObject" => json(&self.data.namespace),
             "params" => json(&self.data.params),
             "authorizer" => Some(Ok(Authorizer::value(self.authorizer))),
-            "authorizer.requestResource" => Some(Ok(Authorizer::resource(
-                self.authorizer,
-                self.data.question.clone(),
-            ))),
+            "authorizer.requestResource" => {
+                Some(Ok(Authorizer::resource(self.authorizer, self.data.question.clone())))
+            }
             _ => self.variable(name.strip_prefix("variables.")?),
         }
     }
@@ -457,14 +421,8 @@ impl Authorize for Asker<'_> {
                 name: &question.name,
             }),
         };
-        let wanted = Attributes {
-            verb: &question.verb,
-            target,
-        };
+        let wanted = Attributes { verb: &question.verb, target };
         let decision = self.admission.server.auth.decide(user, &wanted);
-        Answer {
-            allowed: decision.is_allowed(),
-            ..Answer::default()
-        }
+        Answer { allowed: decision.is_allowed(), ..Answer::default() }
     }
 }

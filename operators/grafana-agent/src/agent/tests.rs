@@ -1,1 +1,0 @@
-//! Plans without a server.
