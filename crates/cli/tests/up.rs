@@ -1,5 +1,8 @@
 //! `windlass up` and its neighbours, as a user starts them.
 
+// A test that cannot go on should say so and stop.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -32,7 +35,8 @@ fn up_says_what_is_not_ready_in_time() {
     let kubeconfig = file("late.kubeconfig");
     let output = windlass(&["up", "--until-ready", "--timeout", "0s", "--kubeconfig", &kubeconfig]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(errors(&output).contains("not ready after 0ns:\n  monocle/monocle-sample"), "{}", errors(&output));
+    let text = errors(&output);
+    assert!(text.contains("not ready after 0ns:") && text.contains("\n  monocle/monocle-sample: "), "{text}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ const MOST_WRITES: u64 = 500;
 /// An operator and the manifests it is tried with.
 ///
 /// ```no_run
-/// # async fn example(operator: fn() -> windlass::Operator, sample: &'static str) {
-/// windlass_testkit::Matrix::new(operator, &[sample]).run().await;
+/// # async fn example(operator: fn() -> windlass::Operator) {
+/// const SAMPLE: &str = "apiVersion: example.org/v1\nkind: Greeting\nmetadata: {name: sample}";
+/// windlass_testkit::Matrix::new(operator, &[SAMPLE]).run().await;
 /// # }
 /// ```
 pub struct Matrix {

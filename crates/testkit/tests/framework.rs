@@ -1,5 +1,8 @@
 //! What the framework promises, shown with a small operator on the drydock.
 
+// A test that cannot go on should say so and stop.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 #[path = "framework/annotations.rs"]
 mod annotations;
 #[path = "framework/boat.rs"]

@@ -113,13 +113,16 @@ impl Reference {
     }
 }
 
+/// A Secret or ConfigMap: its namespace and name.
+type Place = (Source, String, String);
+
 /// What a reference comes to.
 type Found = Result<Option<Rc<Contents>>, Fault>;
 
 /// Looks references up, and remembers which were used.
 pub struct Assets<'a> {
     lookup: &'a dyn Lookup,
-    read: RefCell<BTreeMap<(Source, String, String), Option<Rc<Contents>>>>,
+    read: RefCell<BTreeMap<Place, Option<Rc<Contents>>>>,
     used: RefCell<BTreeMap<String, Reference>>,
     halt: RefCell<Option<Halt>>,
     names: BTreeMap<String, String>,

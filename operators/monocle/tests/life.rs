@@ -1,5 +1,8 @@
 //! A Monocle's life on the drydock, in virtual time: it comes up, is edited, restarted and deleted.
 
+// A test that cannot go on should say so and stop.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 #[path = "life/changes.rs"]
 mod changes;
 #[path = "life/neighbours.rs"]

@@ -80,11 +80,7 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             text(map, "scheme", "HTTP");
         }
         "core.v1.GRPCAction" => absent(map, "service", || "".into()),
-        "core.v1.Volume" => {
-            if !map.iter().any(|(key, _)| key != "name") {
-                map.insert("emptyDir".into(), json!({}));
-            }
-        }
+        "core.v1.Volume" => volume(map),
         "core.v1.SecretVolumeSource"
         | "core.v1.ConfigMapVolumeSource"
         | "core.v1.DownwardAPIVolumeSource"
@@ -122,20 +118,10 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             absent(map, "successfulJobsHistoryLimit", || 3.into());
             absent(map, "failedJobsHistoryLimit", || 1.into());
         }
-        "networking.v1.NetworkPolicySpec" => {
-            if map.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-                let egress = map.contains_key("egress");
-                let kinds = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
-                map.insert("policyTypes".into(), kinds);
-            }
-        }
+        "networking.v1.NetworkPolicySpec" => network_policy_spec(map),
         "networking.v1.NetworkPolicyPort" => absent(map, "protocol", || "TCP".into()),
         "rbac.v1.RoleBinding" | "rbac.v1.ClusterRoleBinding" => role_ref(map),
-        "rbac.v1.Subject" => {
-            if map.get("kind").is_some_and(|kind| kind == "User" || kind == "Group") {
-                text(map, "apiGroup", "rbac.authorization.k8s.io");
-            }
-        }
+        "rbac.v1.Subject" => subject(map),
         "storage.v1.StorageClass" => {
             absent(map, "reclaimPolicy", || "Delete".into());
             absent(map, "volumeBindingMode", || "Immediate".into());
@@ -386,6 +372,26 @@ fn job(map: &mut Fields) {
     absent(spec, "manualSelector", || false.into());
     let replace = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
     absent(spec, "podReplacementPolicy", || replace.into());
+}
+
+fn volume(map: &mut Fields) {
+    if !map.iter().any(|(key, _)| key != "name") {
+        map.insert("emptyDir".into(), json!({}));
+    }
+}
+
+fn network_policy_spec(map: &mut Fields) {
+    if map.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let egress = map.contains_key("egress");
+        let kinds = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+        map.insert("policyTypes".into(), kinds);
+    }
+}
+
+fn subject(map: &mut Fields) {
+    if map.get("kind").is_some_and(|kind| kind == "User" || kind == "Group") {
+        text(map, "apiGroup", "rbac.authorization.k8s.io");
+    }
 }
 
 fn role_ref(map: &mut Fields) {

@@ -256,9 +256,13 @@ pub fn of(resource: &Resource) -> &'static Strategy {
 /// Whether the garbage collector looks after a kind.
 #[must_use]
 pub fn collects(resource: &Resource) -> bool {
-    !(resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io"))
-        && !(resource.group.is_empty() && resource.plural == "namespaces")
-        && resource.plural != "customresourcedefinitions"
+    const LEFT_ALONE: [(&str, &str); 4] = [
+        ("", "events"),
+        ("events.k8s.io", "events"),
+        ("", "namespaces"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ];
+    !LEFT_ALONE.contains(&(resource.group.as_str(), resource.plural.as_str()))
 }
 
 /// The fields that a write of the resource, or of its subresource, cannot set.

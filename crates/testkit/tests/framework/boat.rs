@@ -17,7 +17,7 @@ use windlass::{Condition, Config, External, ExternalError, Halt, Kind, Operator,
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "example.org", version = "v1", kind = "Boat", namespaced, status = "Status")]
 #[serde(rename_all = "camelCase", default)]
-pub struct BoatSpec {
+pub(crate) struct BoatSpec {
     /// The text of its ConfigMap.
     pub text: String,
     /// Its berth in the marina, and how long it has to be.
@@ -96,12 +96,12 @@ fn service(name: &str, spec: serde_json::Value) -> Service {
 
 /// The berths of a marina, in memory: the simplest thing outside Kubernetes.
 #[derive(Clone)]
-pub struct Marina {
-    pub berths: Arc<Mutex<BTreeMap<String, u32>>>,
+pub(crate) struct Marina {
+    pub(crate) berths: Arc<Mutex<BTreeMap<String, u32>>>,
     /// While it is set, every change fails with this.
-    pub closed: Arc<Mutex<Option<String>>>,
-    pub told: broadcast::Sender<String>,
-    pub polled: bool,
+    pub(crate) closed: Arc<Mutex<Option<String>>>,
+    pub(crate) told: broadcast::Sender<String>,
+    pub(crate) polled: bool,
 }
 
 impl Default for Marina {
@@ -116,7 +116,7 @@ impl Default for Marina {
 }
 
 impl Marina {
-    pub fn berth(&self, id: &str) -> Option<u32> {
+    pub(crate) fn berth(&self, id: &str) -> Option<u32> {
         self.berths.lock().unwrap().get(id).copied()
     }
 
@@ -127,7 +127,7 @@ impl Marina {
         }
     }
 
-    pub fn operator(&self) -> impl Fn() -> Operator + Send + Sync + 'static {
+    pub(crate) fn operator(&self) -> impl Fn() -> Operator + Send + Sync + 'static {
         let marina = self.clone();
         move || Operator::new("boatman").manages::<Boat>().external(marina.clone())
     }
@@ -176,6 +176,6 @@ impl External for Marina {
 }
 
 /// A manifest of a Boat named `ada`.
-pub fn boat(spec: serde_json::Value) -> String {
+pub(crate) fn boat(spec: serde_json::Value) -> String {
     json!({"apiVersion": "example.org/v1", "kind": "Boat", "metadata": {"name": "ada"}, "spec": spec}).to_string()
 }

@@ -65,8 +65,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_time_that_has_not_come_is_no_cause() {
-        let queue = Queue::<String>::new(Context::seeded(1));
-        let key = "a".to_owned();
+        let queue = Queue::<&str>::new(Context::seeded(1));
+        let key = "a";
         let seconds = Duration::from_secs;
         queue.note_after(&key, Cause::Again, seconds(60));
         queue.note(&key, Cause::Granted);

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use regex_syntax::ast::parse::Parser;
+use regex_syntax::ast::{self, Ast};
 
 use crate::assets::sanitize;
 use crate::document::{Document, Fields};
@@ -154,15 +155,40 @@ pub(super) fn expression(field: &str, regex: &str) -> Result<(), Fault> {
     if regex.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'|' | b'.')) {
         return Ok(());
     }
-    let parse = |text: &str| Parser::new().parse(text).map(drop);
-    let outcome = parse(regex).or_else(|error| {
+    let outcome = parse(regex).or_else(|problem| {
         let like_go = literal_braces(regex);
-        if like_go == regex { Err(error) } else { parse(&like_go).map_err(|_| error) }
+        if like_go == regex { Err(problem) } else { parse(&like_go).map_err(|_| problem) }
     });
-    outcome.map_err(|error| {
-        let message = format!("{field}: {regex:?} is no regular expression: {}", error.kind());
+    outcome.map_err(|problem| {
+        let message = format!("{field}: {regex:?} is no regular expression: {problem}");
         Fault::new("BadRegex", message)
     })
+}
+
+fn parse(regex: &str) -> Result<(), String> {
+    let tree = Parser::new().parse(regex).map_err(|error| error.kind().to_string())?;
+    ast::visit(&tree, Repetitions)
+}
+
+/// Go repeats no repetition, as in `a**`.
+struct Repetitions;
+
+impl ast::Visitor for Repetitions {
+    type Output = ();
+    type Err = String;
+
+    fn finish(self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, tree: &Ast) -> Result<(), String> {
+        match tree {
+            Ast::Repetition(outer) if matches!(*outer.ast, Ast::Repetition(_)) => {
+                Err("a repetition is repeated".into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Go takes a brace that begins no repetition for itself; and `\Q…\E` quotes.
@@ -214,7 +240,7 @@ mod tests {
         {
             assert!(expression("regex", good).is_ok(), "{good}");
         }
-        for bad in ["(", "[a", "(?=x)", "*"] {
+        for bad in ["(", "[a", "a**", "(?=x)", "*"] {
             assert!(expression("regex", bad).is_err(), "{bad}");
         }
     }

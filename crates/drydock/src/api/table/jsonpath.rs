@@ -108,7 +108,7 @@ fn passes(item: &Value, filter: &str) -> bool {
             let found = find(item, path);
             let equal = found.first().is_some_and(|value| match unquote(right) {
                 Some(text) => value.as_str() == Some(text),
-                None => value.to_string() == right,
+                None => serde_json::from_str::<Value>(right).is_ok_and(|right| right == **value),
             });
             return equal == (operator == "==");
         }

@@ -1,5 +1,8 @@
 //! Renders each fixture, and compares what it says with what is expected.
 
+// A test that cannot go on should say so and stop.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::fs;
 use std::path::Path;
 

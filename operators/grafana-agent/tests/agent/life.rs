@@ -1,6 +1,9 @@
 //! An agent's life on the drydock, in virtual time: it comes up, what it selects comes and goes, it is healed and
 //! deleted.
 
+// A test that cannot go on should say so and stop.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
