@@ -42,11 +42,17 @@ async fn main() -> Result<()> {
     for (index, figure) in own.iter().enumerate() {
         let other = peer.as_ref().map(|peer| &peer[index]);
         let ratio = other.map_or(String::new(), |other| {
-            let times = if figure.more_is_better { figure.value / other.value } else { other.value / figure.value };
+            let times =
+                if figure.more_is_better { figure.value / other.value } else { other.value / figure.value };
             format!("{times:.1}x")
         });
         let shown = |figure: &Figure| format!("{:.*} {}", figure.digits(), figure.value, figure.unit);
-        println!("{:28} {:>12} {:>12} {ratio:>8}", figure.name, shown(figure), other.map(shown).unwrap_or_default());
+        println!(
+            "{:28} {:>12} {:>12} {ratio:>8}",
+            figure.name,
+            shown(figure),
+            other.map(shown).unwrap_or_default()
+        );
     }
     Ok(())
 }
@@ -86,7 +92,8 @@ async fn measure(path: &PathBuf, requests: usize) -> Result<Vec<Figure>> {
         more_is_better: true,
     };
     let mut figures = Vec::new();
-    let one = timed(&clients[..1], requests / 4, |client, index| create(client, format!("one-{index}"))).await?;
+    let one =
+        timed(&clients[..1], requests / 4, |client, index| create(client, format!("one-{index}"))).await?;
     figures.push(rate("creates, one client", requests / 4, one));
     let many = timed(&clients, requests, |client, index| create(client, format!("many-{index}"))).await?;
     figures.push(rate("creates, sixteen clients", requests, many));
@@ -94,7 +101,9 @@ async fn measure(path: &PathBuf, requests: usize) -> Result<Vec<Figure>> {
     figures.push(rate("updates, sixteen clients", requests, updates));
     let applies = timed(&clients, requests, |client, index| apply(client, format!("many-{index}"))).await?;
     figures.push(rate("applies, sixteen clients", requests, applies));
-    let gets = timed(&clients, requests * 2, |client, index| get(client, format!("many-{}", index % requests))).await?;
+    let gets =
+        timed(&clients, requests * 2, |client, index| get(client, format!("many-{}", index % requests)))
+            .await?;
     figures.push(rate("gets, sixteen clients", requests * 2, gets));
     figures.push(list(&clients[0]).await?);
     figures.push(latency(&clients[0], &clients[1]).await?);
@@ -149,7 +158,8 @@ async fn create(client: Client, name: String) -> Result<()> {
 }
 
 async fn update(client: Client, name: String) -> Result<()> {
-    send(client, Request::put(path(&name)).header("content-type", "application/json").body(body(&name, "2"))?).await
+    send(client, Request::put(path(&name)).header("content-type", "application/json").body(body(&name, "2"))?)
+        .await
 }
 
 async fn apply(client: Client, name: String) -> Result<()> {

@@ -34,29 +34,38 @@ const fn kubectl(command: &'static str, shows: &'static str) -> Try {
 }
 
 /// All of them.
-pub(crate) const OPERATORS: &[Entry] = &[Entry {
-    name: "monocle",
-    operator: windlass_monocle::operator,
-    samples: &[windlass_monocle::SAMPLE],
-    tries: &[
-        both("get monocle", "how it is"),
-        both("get statefulset,deployment,replicaset,service,configmap,secret", "what it consists of"),
-        kubectl("edit secret monocle-sample-api", "one rollout of API and crawler"),
-        kubectl("edit configmap monocle-sample-api", "one update-idents Job"),
-        both("delete monocle monocle-sample", "nothing is left"),
-    ],
-}, Entry {
-    name: "grafana-agent",
-    operator: windlass_grafana_agent::operator,
-    samples: &[windlass_grafana_agent::SAMPLE],
-    tries: &[
-        both("get grafanaagent", "what is in"),
-        both("get statefulset,daemonset,service,secret", "what it consists of"),
-        kubectl("get secret agent-sample-config -o jsonpath={.data.agent\\.yml}", "the configuration of metrics, in base64"),
-        both("delete secret agent-sample-shop", "one ServiceMonitor is left out, alone; get servicemonitor says why"),
-        both("delete grafanaagent agent-sample", "nothing is left"),
-    ],
-}];
+pub(crate) const OPERATORS: &[Entry] = &[
+    Entry {
+        name: "monocle",
+        operator: windlass_monocle::operator,
+        samples: &[windlass_monocle::SAMPLE],
+        tries: &[
+            both("get monocle", "how it is"),
+            both("get statefulset,deployment,replicaset,service,configmap,secret", "what it consists of"),
+            kubectl("edit secret monocle-sample-api", "one rollout of API and crawler"),
+            kubectl("edit configmap monocle-sample-api", "one update-idents Job"),
+            both("delete monocle monocle-sample", "nothing is left"),
+        ],
+    },
+    Entry {
+        name: "grafana-agent",
+        operator: windlass_grafana_agent::operator,
+        samples: &[windlass_grafana_agent::SAMPLE],
+        tries: &[
+            both("get grafanaagent", "what is in"),
+            both("get statefulset,daemonset,service,secret", "what it consists of"),
+            kubectl(
+                "get secret agent-sample-config -o 'jsonpath={.data.agent\\.yml}'",
+                "the configuration of metrics, in base64",
+            ),
+            both(
+                "delete secret agent-sample-shop",
+                "one ServiceMonitor is left out, alone; get servicemonitor says why",
+            ),
+            both("delete grafanaagent agent-sample", "nothing is left"),
+        ],
+    },
+];
 
 /// The operators of these names; all of them where there is none.
 pub(crate) fn select(names: &[String]) -> Result<Vec<&'static Entry>> {

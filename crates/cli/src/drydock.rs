@@ -35,7 +35,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let options = Options { controllers, ..Options::live() };
     arguments.images.apply(&options.node)?;
     let (drydock, endpoint) = start(options, arguments.port, &arguments.kubeconfig).await?;
-    println!("drydock ready on https://{} with kubeconfig {}", endpoint.address, arguments.kubeconfig.display());
+    println!(
+        "drydock ready on https://{} with kubeconfig {}",
+        endpoint.address,
+        arguments.kubeconfig.display()
+    );
     signal::stop().await;
     drop(endpoint);
     drydock.stop().await;

@@ -44,7 +44,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         println!("{body}");
         return Ok(());
     }
-    let all: Vec<Explanation> = serde_json::from_str(&body).context("failed to read the operator's record")?;
+    let all: Vec<Explanation> =
+        serde_json::from_str(&body).context("failed to read the operator's record")?;
     for explanation in &all {
         print!("{}", text(explanation));
     }
@@ -64,7 +65,11 @@ fn text(explanation: &Explanation) -> String {
 }
 
 fn describe(out: &mut String, pass: &Pass) {
-    let _ = writeln!(out, "\n{}  {} (waited {} ms, took {} ms)", pass.at, pass.result, pass.waited_ms, pass.took_ms);
+    let _ = writeln!(
+        out,
+        "\n{}  {} (waited {} ms, took {} ms)",
+        pass.at, pass.result, pass.waited_ms, pass.took_ms
+    );
     for cause in &pass.causes {
         let _ = writeln!(out, "  because  {cause}");
     }
@@ -130,7 +135,10 @@ mod tests {
             writes: vec![Write {
                 verb: "apply".into(),
                 object: "Deployment default/api".into(),
-                changes: vec![change("spec.replicas", Some("1"), Some("2")), change("spec.paused", None, Some("true"))],
+                changes: vec![
+                    change("spec.replicas", Some("1"), Some("2")),
+                    change("spec.paused", None, Some("true")),
+                ],
                 error: Some("quota".into()),
             }],
             problems: vec!["Refused: quota".into()],

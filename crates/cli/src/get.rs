@@ -80,8 +80,12 @@ pub(crate) async fn find(client: &Client, name: &str) -> Result<Resource> {
     };
     // Short names are only in the discovery documents themselves.
     let short = short_names(client).await?;
-    let plural = short.iter().find(|(short, _)| *short == wanted).map_or(wanted.clone(), |(_, plural)| plural.clone());
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.context("failed to ask what the cluster has")?;
+    let plural =
+        short.iter().find(|(short, _)| *short == wanted).map_or(wanted.clone(), |(_, plural)| plural.clone());
+    let discovery = Discovery::new(client.clone())
+        .run_aggregated()
+        .await
+        .context("failed to ask what the cluster has")?;
     for group_of in discovery.groups() {
         if group.as_ref().is_some_and(|group| group_of.name() != group) {
             continue;
@@ -102,7 +106,11 @@ async fn short_names(client: &Client) -> Result<Vec<(String, String)>> {
     for path in ["/api", "/apis"] {
         let request = Request::get(path).header(ACCEPT, accept).body(Vec::new())?;
         let document: Value = client.request(request).await.context("failed to ask what the cluster has")?;
-        let versions = document["items"].as_array().into_iter().flatten().flat_map(|group| group["versions"].as_array().into_iter().flatten());
+        let versions = document["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|group| group["versions"].as_array().into_iter().flatten());
         for resource in versions.flat_map(|version| version["resources"].as_array().into_iter().flatten()) {
             let plural = resource["resource"].as_str().unwrap_or_default();
             for short in resource["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -130,7 +138,13 @@ async fn fetch(client: &Client, resource: &Resource, arguments: &Arguments) -> R
     if let Some(selector) = &arguments.selector {
         let escaped: String = selector
             .bytes()
-            .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .map(|byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            })
             .collect();
         path = format!("{path}?labelSelector={escaped}");
     }
@@ -153,7 +167,10 @@ fn print_table(table: &Value, wide: bool, prefix: Option<&str>, kind: &str) {
         return;
     }
     let mut lines: Vec<Vec<String>> = vec![
-        shown.iter().map(|index| columns[*index]["name"].as_str().unwrap_or_default().to_uppercase()).collect(),
+        shown
+            .iter()
+            .map(|index| columns[*index]["name"].as_str().unwrap_or_default().to_uppercase())
+            .collect(),
     ];
     for row in rows {
         lines.push(

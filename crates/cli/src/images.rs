@@ -65,26 +65,18 @@ fn apply_file(file: &Path, node: &NodeOptions) -> Result<()> {
                 continue;
             }
         };
-        let (program, arguments) = words
-            .split_first()
-            .with_context(|| format!("image {image} has no program"))?;
+        let (program, arguments) =
+            words.split_first().with_context(|| format!("image {image} has no program"))?;
         // A bare name is one to be found on the PATH.
-        let program = if program.contains('/') {
-            folder.join(program)
-        } else {
-            PathBuf::from(program)
-        };
-        node.images
-            .set(&image, Program::new(program).with_arguments(arguments));
+        let program = if program.contains('/') { folder.join(program) } else { PathBuf::from(program) };
+        node.images.set(&image, Program::new(program).with_arguments(arguments));
     }
     Ok(())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
     // An image has no `=`; a program's path may.
-    let pair = text
-        .split_once('=')
-        .filter(|(image, value)| !image.is_empty() && !value.is_empty());
+    let pair = text.split_once('=').filter(|(image, value)| !image.is_empty() && !value.is_empty());
     pair.map(|(image, value)| (image.to_owned(), value.to_owned()))
         .ok_or_else(|| "it is of the form IMAGE=VALUE".to_owned())
 }
@@ -93,9 +85,7 @@ fn behaviour_pair(text: &str) -> Result<(String, Behaviour), String> {
     let (image, behaviour) = pair(text)?;
     Ok((
         image,
-        behaviour
-            .parse()
-            .map_err(|error: windlass_drydock::node::UnknownBehaviour| error.to_string())?,
+        behaviour.parse().map_err(|error: windlass_drydock::node::UnknownBehaviour| error.to_string())?,
     ))
 }
 
@@ -113,14 +103,8 @@ mod tests {
         let node = NodeOptions::default();
         apply_file(&file, &node).unwrap();
         assert_eq!(node.images.of("a/b:v1").unwrap().path, folder.join("bin/b"));
-        assert_eq!(
-            node.images.of("c").unwrap(),
-            Program::new("sh").with_arguments(["-c", "echo"])
-        );
-        assert!(matches!(
-            node.behaviours.of("d"),
-            Some(Behaviour::Exit { code: 3, .. })
-        ));
+        assert_eq!(node.images.of("c").unwrap(), Program::new("sh").with_arguments(["-c", "echo"]));
+        assert!(matches!(node.behaviours.of("d"), Some(Behaviour::Exit { code: 3, .. })));
         std::fs::write(&file, "d: {behaviour: odd}\n").unwrap();
         assert!(apply_file(&file, &node).is_err());
         std::fs::remove_dir_all(folder).unwrap();

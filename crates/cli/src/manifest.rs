@@ -12,15 +12,17 @@ pub(crate) const MANAGER: &str = "windlass";
 
 /// The objects of a file, in order. `source` names the file in errors.
 pub(crate) fn read(text: &str, source: &str) -> Result<Vec<DynamicObject>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-        .with_context(|| format!("{source} is neither YAML nor JSON"))?;
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).with_context(|| format!("{source} is neither YAML nor JSON"))?;
     let mut objects = Vec::new();
     for (index, document) in documents.into_iter().filter(|document| !document.is_null()).enumerate() {
         let place = format!("document {} of {source}", index + 1);
         for field in ["apiVersion", "kind"] {
             if !document[field].is_string() {
-                bail!("{place} has no {field}: it names the type of the object, such as `{field}: {}`",
-                    if field == "kind" { "ConfigMap" } else { "v1" });
+                bail!(
+                    "{place} has no {field}: it names the type of the object, such as `{field}: {}`",
+                    if field == "kind" { "ConfigMap" } else { "v1" }
+                );
             }
         }
         if !document["metadata"]["name"].is_string() {
@@ -38,10 +40,14 @@ pub(crate) fn title(object: &DynamicObject) -> String {
 }
 
 /// The API of an object's kind, in its own namespace or the given one.
-pub(crate) async fn api(client: &Client, object: &DynamicObject, namespace: &str) -> Result<(Api<DynamicObject>, ApiResource)> {
+pub(crate) async fn api(
+    client: &Client,
+    object: &DynamicObject,
+    namespace: &str,
+) -> Result<(Api<DynamicObject>, ApiResource)> {
     let types = object.types.clone().context("an object without a type")?;
-    let gvk = GroupVersionKind::try_from(&types)
-        .map_err(|error| anyhow::anyhow!("{}: {error}", title(object)))?;
+    let gvk =
+        GroupVersionKind::try_from(&types).map_err(|error| anyhow::anyhow!("{}: {error}", title(object)))?;
     let (resource, capabilities) = kube::discovery::pinned_kind(client, &gvk).await.with_context(|| {
         format!(
             "{}: the cluster knows no {} in {}; is its operator installed?",

@@ -78,7 +78,12 @@ fn manager_of<'a>(operators: &'a [Operator], object: &DynamicObject) -> Result<&
     };
     match operators.iter().find(manages) {
         Some(operator) => Ok(operator),
-        None => bail!("{}: none of the operators manages {} in {}", manifest::title(object), types.kind, types.api_version),
+        None => bail!(
+            "{}: none of the operators manages {} in {}",
+            manifest::title(object),
+            types.kind,
+            types.api_version
+        ),
     }
 }
 
@@ -108,7 +113,8 @@ fn render(previews: &[Preview]) -> String {
             let _ = writeln!(out, "  {sign} {}{note}", step.object);
             for change in &step.changes {
                 let none = || "(not set)".to_owned();
-                let (from, to) = (change.from.clone().unwrap_or_else(none), change.to.clone().unwrap_or_else(none));
+                let (from, to) =
+                    (change.from.clone().unwrap_or_else(none), change.to.clone().unwrap_or_else(none));
                 let _ = writeln!(out, "      {}: {from} -> {to}", change.path);
             }
         }

@@ -32,7 +32,8 @@ impl State {
         }
         let dependents = list("dependents");
         let done = dependents.iter().filter(|dependent| dependent["type"] == "Ready").count();
-        let reason = condition["message"].as_str().or_else(|| condition["reason"].as_str()).unwrap_or_default();
+        let reason =
+            condition["message"].as_str().or_else(|| condition["reason"].as_str()).unwrap_or_default();
         Self { ready: false, text: format!("{done} of {} ready: {reason}", dependents.len()) }
     }
 }

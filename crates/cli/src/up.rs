@@ -60,7 +60,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     let (drydock, endpoint) = drydock::start(options, arguments.port, &arguments.kubeconfig).await?;
     eprintln!("drydock on https://{} (for developing and testing, never for production)", endpoint.address);
     let (stop, stopped) = watch::channel(false);
-    let mut running = tokio::spawn(host(&operators, drydock.client("windlass-operators"), drydock.context(), stopped));
+    let mut running =
+        tokio::spawn(host(&operators, drydock.client("windlass-operators"), drydock.context(), stopped));
     let ended = tokio::select! {
         outcome = attend(&arguments, &operators, drydock.client("windlass-up")) => outcome,
         outcome = &mut running => match outcome {
@@ -166,7 +167,10 @@ async fn come_up(
     }
 }
 
-fn states(api: Api<DynamicObject>, sample: &DynamicObject) -> impl futures::Stream<Item = (String, State)> + use<> {
+fn states(
+    api: Api<DynamicObject>,
+    sample: &DynamicObject,
+) -> impl futures::Stream<Item = (String, State)> + use<> {
     let title = manifest::title(sample);
     let name = sample.name_any();
     let builtin = is_builtin(sample);
@@ -191,7 +195,9 @@ async fn wait_for_kind(client: &Client, sample: &DynamicObject) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut events = watcher::watcher(definitions, watcher::Config::default()).boxed();
     while let Some(event) = events.next().await {
-        let (watcher::Event::Apply(definition) | watcher::Event::InitApply(definition)) = event? else { continue };
+        let (watcher::Event::Apply(definition) | watcher::Event::InitApply(definition)) = event? else {
+            continue;
+        };
         let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
         let established = conditions.iter().any(|c| c.type_ == "Established" && c.status == "True");
         if definition.spec.group == group && definition.spec.names.kind == kind && established {
@@ -208,9 +214,8 @@ fn is_builtin(sample: &DynamicObject) -> bool {
 
 /// What to try next.
 fn hints(kubeconfig: &Path, operators: &[&'static Entry]) -> String {
-    let kubectl = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join("kubectl").is_file())
-    });
+    let kubectl = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("kubectl").is_file()));
     let file = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
     let program = if kubectl { "kubectl" } else { "windlass" };
     let tries: Vec<_> = operators

@@ -98,7 +98,10 @@ fn workloads_from_apply_to_delete() {
     let run = |arguments: &str| served.kubectl(arguments, "");
     run("create namespace walk");
     let applied = served.kubectl("-n walk apply -f -", WEB);
-    assert!(applied.contains("deployment.apps/web created") && applied.contains("service/web created"), "{applied}");
+    assert!(
+        applied.contains("deployment.apps/web created") && applied.contains("service/web created"),
+        "{applied}"
+    );
     assert!(run("-n walk rollout status deploy/web --timeout=60s").contains("successfully rolled out"));
     let again = served.kubectl("-n walk apply -f -", WEB);
     assert!(again.contains("deployment.apps/web unchanged"), "{again}");
@@ -108,10 +111,16 @@ fn workloads_from_apply_to_delete() {
     assert!(!same && diff.contains("+      - image: nginx:2"), "{diff}");
     served.kubectl("-n walk apply -f -", &newer);
     run("-n walk rollout status deploy/web --timeout=60s");
-    assert_eq!(run("-n walk get deploy web -o jsonpath={.spec.template.spec.containers[0].image}"), "nginx:2");
+    assert_eq!(
+        run("-n walk get deploy web -o jsonpath={.spec.template.spec.containers[0].image}"),
+        "nginx:2"
+    );
     run("-n walk rollout undo deploy/web");
     run("-n walk rollout status deploy/web --timeout=60s");
-    assert_eq!(run("-n walk get deploy web -o jsonpath={.spec.template.spec.containers[0].image}"), "nginx:1");
+    assert_eq!(
+        run("-n walk get deploy web -o jsonpath={.spec.template.spec.containers[0].image}"),
+        "nginx:1"
+    );
     run("-n walk scale deploy/web --replicas=3");
     run("-n walk wait --for=jsonpath={.status.readyReplicas}=3 deploy/web --timeout=60s");
     run(r#"-n walk patch deploy web --type=json -p [{"op":"replace","path":"/spec/replicas","value":1}]"#);
@@ -121,7 +130,10 @@ fn workloads_from_apply_to_delete() {
     run("-n walk annotate deploy web note=hi");
     assert!(run("-n walk get deploy -l tier=front").contains("1/1"));
     let described = run("-n walk describe deploy web");
-    assert!(described.contains("MinimumReplicasAvailable") && described.contains("ScalingReplicaSet"), "{described}");
+    assert!(
+        described.contains("MinimumReplicasAvailable") && described.contains("ScalingReplicaSet"),
+        "{described}"
+    );
 
     run("-n walk delete deploy web --cascade=orphan --timeout=60s");
     assert!(run("-n walk get rs -o name").contains("replicaset.apps/web-"));
@@ -143,13 +155,19 @@ fn objects_roles_and_explanations() {
     served.kubectl("replace -f -", replaced);
     let wanted = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm"},"data":{"a":"d"}}"#;
     let (conflict, applied) = served.try_kubectl("apply --server-side -f -", wanted);
-    assert!(!applied && conflict.contains(r#"conflict with "kubectl-replace" using v1: .data.a"#), "{conflict}");
+    assert!(
+        !applied && conflict.contains(r#"conflict with "kubectl-replace" using v1: .data.a"#),
+        "{conflict}"
+    );
     served.kubectl("apply --server-side --force-conflicts -f -", wanted);
     assert_eq!(run("get cm cm -o jsonpath={.data.a}"), "d");
 
     run("create job j --image=busybox -- true");
     run("wait --for=condition=complete job/j --timeout=60s");
-    let (refused, created) = served.try_kubectl("create -f -", r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"dat":{}}"#);
+    let (refused, created) = served.try_kubectl(
+        "create -f -",
+        r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"dat":{}}"#,
+    );
     assert!(!created && refused.contains(r#"unknown field "dat""#), "{refused}");
     let (missing, found) = served.try_kubectl("get nothings", "");
     assert!(!found && missing.contains("doesn't have a resource type"), "{missing}");

@@ -42,7 +42,8 @@ fn up_says_what_is_not_ready_in_time() {
 #[test]
 fn up_without_samples_has_nothing_to_wait_for() {
     let kubeconfig = file("none.kubeconfig");
-    let arguments = ["up", "--until-ready", "--no-samples", "--operators", "monocle", "--kubeconfig", &kubeconfig];
+    let arguments =
+        ["up", "--until-ready", "--no-samples", "--operators", "monocle", "--kubeconfig", &kubeconfig];
     let output = windlass(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
 }
@@ -51,11 +52,19 @@ fn up_without_samples_has_nothing_to_wait_for() {
 fn wrong_words_are_told_with_the_way_out() {
     let output = windlass(&["up", "--operators", "monacle", "--kubeconfig", &file("x.kubeconfig")]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(errors(&output).contains("there is no operator \"monacle\"; choose from: "), "{}", errors(&output));
+    assert!(
+        errors(&output).contains("there is no operator \"monacle\"; choose from: "),
+        "{}",
+        errors(&output)
+    );
 
     let output = windlass(&["drydock", "--controllers", "*,foo", "--kubeconfig", &file("x.kubeconfig")]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(errors(&output).contains("\"foo\" is not in the list of known controllers"), "{}", errors(&output));
+    assert!(
+        errors(&output).contains("\"foo\" is not in the list of known controllers"),
+        "{}",
+        errors(&output)
+    );
 
     let output = windlass(&["get", "pods", "--kubeconfig", &file("missing.kubeconfig")]);
     assert_eq!(output.status.code(), Some(1));

@@ -86,20 +86,13 @@ impl Error {
 
     /// What the API said, as Go's errors print it.
     pub(crate) fn message(&self) -> String {
-        self.status()
-            .map_or_else(|| self.to_string(), |status| status.message.clone())
+        self.status().map_or_else(|| self.to_string(), |status| status.message.clone())
     }
 
     /// Whether a create failed because its namespace is being deleted: then nothing more can be done there.
     pub(crate) fn namespace_terminating(&self) -> bool {
-        let causes = self
-            .status()
-            .and_then(|status| status.details.as_ref())
-            .map(|details| &details.causes);
-        causes
-            .into_iter()
-            .flatten()
-            .any(|cause| cause.reason == "NamespaceTerminating")
+        let causes = self.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
+        causes.into_iter().flatten().any(|cause| cause.reason == "NamespaceTerminating")
     }
 }
 
@@ -198,13 +191,7 @@ impl Setup<'_> {
     }
 
     pub(crate) fn recorder(&mut self, component: &'static str, host: Option<&'static str>) -> Recorder {
-        Recorder::start(
-            self.tasks,
-            self.client.clone(),
-            self.context.clone(),
-            component,
-            host,
-        )
+        Recorder::start(self.tasks, self.client.clone(), self.context.clone(), component, host)
     }
 
     /// Starts the workers of a controller; they wait for the informers.

@@ -263,7 +263,8 @@ impl Faults {
                 continue;
             }
             armed.seen += 1;
-            let due = armed.seen > armed.fault.skip && armed.fault.times.is_none_or(|times| armed.hit < times);
+            let due =
+                armed.seen > armed.fault.skip && armed.fault.times.is_none_or(|times| armed.hit < times);
             let lucky = armed.fault.chance.is_none_or(|(hits, of)| context.below(of) < hits);
             if due && lucky {
                 armed.hit += 1;

@@ -125,12 +125,8 @@ impl Log {
     pub fn tail(&self, most_lines: usize, most_bytes: usize) -> String {
         let lines = self.lock();
         let skipped = lines.kept.len().saturating_sub(most_lines);
-        let text: Vec<u8> = lines
-            .kept
-            .iter()
-            .skip(skipped)
-            .flat_map(|line| line.text.iter().copied())
-            .collect();
+        let text: Vec<u8> =
+            lines.kept.iter().skip(skipped).flat_map(|line| line.text.iter().copied()).collect();
         String::from_utf8_lossy(&text[text.len().saturating_sub(most_bytes)..]).into_owned()
     }
 

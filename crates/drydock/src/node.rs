@@ -130,21 +130,14 @@ pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions, logs: &Logs) {
     kubelet.config_maps.trim_with(references::trim_config_map);
     kubelet.secrets.trim_with(references::trim_secret);
     let told = kubelet.clone();
-    kubelet
-        .config_maps
-        .on_change(move |_| told.references.send_modify(|count| *count += 1));
+    kubelet.config_maps.on_change(move |_| told.references.send_modify(|count| *count += 1));
     let told = kubelet.clone();
-    kubelet
-        .secrets
-        .on_change(move |_| told.references.send_modify(|count| *count += 1));
+    kubelet.secrets.on_change(move |_| told.references.send_modify(|count| *count += 1));
 
     let (sender, changes) = mpsc::unbounded_channel();
     kubelet.pods.on_change(move |change| {
-        let mine = |pod: &&Arc<Pod>| {
-            pod.spec
-                .as_ref()
-                .is_some_and(|spec| spec.node_name.as_deref() == Some(NAME))
-        };
+        let mine =
+            |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some(NAME));
         if let Some(pod) = change.new.as_ref().filter(mine) {
             let _ = sender.send((pod.metadata.uid.clone().unwrap_or_default(), Some(pod.clone())));
         } else if let Some(pod) = change.old.as_ref().filter(mine) {
@@ -218,11 +211,7 @@ impl Kubelet {
 
     fn give_back_address(&self, address: &str) {
         if let Ok(number) = address.parse::<std::net::Ipv4Addr>() {
-            self.addresses
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .taken
-                .remove(&number.to_bits());
+            self.addresses.lock().unwrap_or_else(PoisonError::into_inner).taken.remove(&number.to_bits());
         }
     }
 }

@@ -289,10 +289,10 @@ impl Store {
             return Err(Compacted(entry.trimmed));
         }
         let trimmed = entry.trimmed;
-        let topic = entry.topics.entry(scope.clone()).or_insert_with(|| Topic {
-            newest: watch::Sender::new(newest),
-            trimmed,
-        });
+        let topic = entry
+            .topics
+            .entry(scope.clone())
+            .or_insert_with(|| Topic { newest: watch::Sender::new(newest), trimmed });
         let mut woken = topic.newest.subscribe();
         // What is in the log already must be read once without a wake-up.
         woken.mark_changed();
@@ -383,7 +383,8 @@ impl Watch {
     #[must_use]
     pub fn seen(&self) -> Revision {
         let inner = self.store.lock();
-        let pending = inner.tables[self.table.0].log.back().is_some_and(|change| change.revision > self.cursor);
+        let pending =
+            inner.tables[self.table.0].log.back().is_some_and(|change| change.revision > self.cursor);
         if pending { self.cursor } else { inner.revision }
     }
 

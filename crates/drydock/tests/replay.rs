@@ -58,10 +58,7 @@ struct Score {
 
 impl Score {
     fn count(&mut self, name: &str, results: &[player::StepResult]) -> bool {
-        let equal = results
-            .iter()
-            .filter(|result| result.differences.is_empty())
-            .count();
+        let equal = results.iter().filter(|result| result.differences.is_empty()).count();
         self.lines.push(format!("{name}: {equal}/{}", results.len()));
         self.steps += results.len();
         self.equal += equal;
@@ -75,14 +72,7 @@ impl Score {
 
 impl std::fmt::Display for Score {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            lines,
-            steps,
-            equal,
-            statuses,
-            scenarios,
-            whole,
-        } = self;
+        let Self { lines, steps, equal, statuses, scenarios, whole } = self;
         writeln!(out, "{}", lines.join("\n"))?;
         write!(
             out,

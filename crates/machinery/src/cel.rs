@@ -121,11 +121,7 @@ impl Program {
         let Parsed { mut root, places } = source::parse(source).map_err(Issues::text)?;
         let mut issues = Issues::new(source);
         let checked = check::check(&mut root, &places, environment, &mut issues);
-        if issues.is_empty() {
-            Ok(Self { root, checked })
-        } else {
-            Err(issues.text())
-        }
+        if issues.is_empty() { Ok(Self { root, checked }) } else { Err(issues.text()) }
     }
 
     /// The type of its value.
@@ -151,10 +147,7 @@ impl Program {
     pub fn evaluate<'a>(&self, activation: &dyn Activation<'a>, limit: u64) -> Evaluation<'a> {
         let mut evaluator = eval::Evaluator::new(self, activation, limit);
         let result = evaluator.eval(&self.root);
-        Evaluation {
-            result,
-            cost: evaluator.cost,
-        }
+        Evaluation { result, cost: evaluator.cost }
     }
 }
 

@@ -46,13 +46,7 @@ impl Context {
     }
 
     fn starting_at(origin: Timestamp, random: ChaCha8Rng) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                origin,
-                started: Instant::now(),
-                random: Mutex::new(random),
-            }),
-        }
+        Self { inner: Arc::new(Inner { origin, started: Instant::now(), random: Mutex::new(random) }) }
     }
 
     /// The time now.

@@ -217,9 +217,8 @@ impl Seed<'_, '_> {
             Some(Scalar::Int64) => i64::try_from(number).is_ok(),
             Some(Scalar::IntOrString) if i32::try_from(number).is_ok() => true,
             Some(Scalar::IntOrString) => {
-                return self.refuse(format!(
-                    "json: cannot unmarshal number {number} into Go value of type int32"
-                ));
+                return self
+                    .refuse(format!("json: cannot unmarshal number {number} into Go value of type int32"));
             }
             Some(Scalar::Float) => true,
             Some(Scalar::Quantity) => return self.quantity(&number.to_string()),
@@ -294,7 +293,9 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             Some(Scalar::MicroTime) => micro_time(value),
             Some(Scalar::Bytes) => match STANDARD.decode(value.replace(['\r', '\n'], "")) {
                 Ok(bytes) => Ok(STANDARD.encode(bytes)),
-                Err(error) => Err(format!("illegal base64 data at input byte {}", base64_offset(&error, value))),
+                Err(error) => {
+                    Err(format!("illegal base64 data at input byte {}", base64_offset(&error, value)))
+                }
             },
             Some(Scalar::Quantity) => return Ok(self.quantity(value)),
             None if self.is_any() => Ok(value.to_owned()),
@@ -518,6 +519,9 @@ mod tests {
         let (value, strict) = text(body, Some(all.at(root))).unwrap();
         assert!(strict.is_empty());
         assert_eq!(value["metadata"], json!({"creationTimestamp": "2026-01-01T00:00:00Z"}));
-        assert_eq!(value["spec"]["containers"][0]["resources"]["limits"], json!({"cpu": "500m", "memory": "1Gi"}));
+        assert_eq!(
+            value["spec"]["containers"][0]["resources"]["limits"],
+            json!({"cpu": "500m", "memory": "1Gi"})
+        );
     }
 }

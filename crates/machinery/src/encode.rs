@@ -35,7 +35,8 @@ pub fn normalise(value: &mut Value, ty: Type<'_>) {
 pub fn text(value: &Value, ty: Option<Type<'_>>) -> String {
     match value {
         Value::Object(map) => {
-            let order = ty.and_then(Type::structure).map(|structure| structure.order.as_slice()).unwrap_or_default();
+            let order =
+                ty.and_then(Type::structure).map(|structure| structure.order.as_slice()).unwrap_or_default();
             let known = order.iter().filter_map(|name| map.get_key_value(&**name));
             let others = map.iter().filter(|(name, _)| !order.iter().any(|known| **known == **name));
             let members = known.chain(others).map(|(name, member)| {

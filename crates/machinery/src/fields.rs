@@ -81,9 +81,7 @@ impl FieldSet {
     /// The fields below an element.
     #[must_use]
     pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
-        self.get(element)
-            .map(|entry| &entry.children)
-            .filter(|children| !children.is_empty())
+        self.get(element).map(|entry| &entry.children).filter(|children| !children.is_empty())
     }
 
     /// The members of both sets.
@@ -120,11 +118,7 @@ impl FieldSet {
             let member = left.member && right.member;
             let children = left.children.intersection(&right.children);
             if member || !children.is_empty() {
-                entries.push(Entry {
-                    element: left.element.clone(),
-                    member,
-                    children,
-                });
+                entries.push(Entry { element: left.element.clone(), member, children });
             }
         });
         Self { entries }
@@ -154,11 +148,7 @@ impl FieldSet {
             let member = left.member && !right.member;
             let children = left.children.difference(&right.children);
             if member || !children.is_empty() {
-                entries.push(Entry {
-                    element: left.element.clone(),
-                    member,
-                    children,
-                });
+                entries.push(Entry { element: left.element.clone(), member, children });
             }
         });
         Self { entries }
@@ -174,11 +164,7 @@ impl FieldSet {
             Some(right) => {
                 let children = left.children.recursive_difference(&right.children);
                 if left.member || !children.is_empty() {
-                    entries.push(Entry {
-                        element: left.element.clone(),
-                        member: left.member,
-                        children,
-                    });
+                    entries.push(Entry { element: left.element.clone(), member: left.member, children });
                 }
             }
         });
@@ -211,10 +197,7 @@ impl FieldSet {
     }
 
     pub(crate) fn get(&self, element: &PathElement) -> Option<&Entry> {
-        let index = self
-            .entries
-            .binary_search_by(|entry| entry.element.cmp(element))
-            .ok()?;
+        let index = self.entries.binary_search_by(|entry| entry.element.cmp(element)).ok()?;
         Some(&self.entries[index])
     }
 
@@ -233,11 +216,7 @@ impl FieldSet {
             return;
         }
         if self.entries.last().is_none_or(|last| last.element < element) {
-            self.entries.push(Entry {
-                element,
-                member,
-                children,
-            });
+            self.entries.push(Entry { element, member, children });
             return;
         }
         let entry = self.entry(element);
@@ -249,14 +228,7 @@ impl FieldSet {
         let index = match self.entries.binary_search_by(|entry| entry.element.cmp(&element)) {
             Ok(index) => index,
             Err(index) => {
-                self.entries.insert(
-                    index,
-                    Entry {
-                        element,
-                        member: false,
-                        children: FieldSet::new(),
-                    },
-                );
+                self.entries.insert(index, Entry { element, member: false, children: FieldSet::new() });
                 index
             }
         };
@@ -320,15 +292,9 @@ mod tests {
         );
         assert_eq!(left.intersection(&right).to_json(), json!({"f:b": {"f:c": {}}}));
         assert!(left.intersects(&right));
-        assert_eq!(
-            left.difference(&right).to_json(),
-            json!({"f:a": {}, "f:b": {".": {}, "f:d": {}}})
-        );
+        assert_eq!(left.difference(&right).to_json(), json!({"f:a": {}, "f:b": {".": {}, "f:d": {}}}));
         let parent = set(&json!({"f:b": {}}));
-        assert_eq!(
-            left.difference(&parent).to_json(),
-            json!({"f:a": {}, "f:b": {"f:c": {}, "f:d": {}}})
-        );
+        assert_eq!(left.difference(&parent).to_json(), json!({"f:a": {}, "f:b": {"f:c": {}, "f:d": {}}}));
         assert_eq!(left.recursive_difference(&parent).to_json(), json!({"f:a": {}}));
         assert!(left.intersection(&right).is_subset(&left));
         assert!(!right.is_subset(&left));

@@ -25,11 +25,8 @@ pub fn quote(text: &str) -> String {
             }
             c if invisible(c) => {
                 let code = c as u32;
-                let _ = if code > 0xffff {
-                    write!(out, "\\U{code:08x}")
-                } else {
-                    write!(out, "\\u{code:04x}")
-                };
+                let _ =
+                    if code > 0xffff { write!(out, "\\U{code:08x}") } else { write!(out, "\\u{code:04x}") };
             }
             c => out.push(c),
         }
@@ -159,9 +156,7 @@ pub(crate) fn write_number(out: &mut String, number: &Number) {
             let Some((mantissa, exponent)) = text.split_once('e') else {
                 return;
             };
-            let (sign, digits) = exponent
-                .strip_prefix('-')
-                .map_or(("+", exponent), |rest| ("-", rest));
+            let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
             let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
         }
         Some(float) => {
@@ -255,10 +250,7 @@ mod tests {
     fn texts() {
         let example = json!({"b": [1, "x y", null, true], "a": {"c": 1.5, "d": 1e21}});
         assert_eq!(value(&example), "map[a:map[c:1.5 d:1e+21] b:[1 x y <nil> true]]");
-        assert_eq!(
-            syntax(&json!({"b": [1, "x"]})),
-            r#"map[string]interface {}{"b":[]interface {}{1, "x"}}"#
-        );
+        assert_eq!(syntax(&json!({"b": [1, "x"]})), r#"map[string]interface {}{"b":[]interface {}{1, "x"}}"#);
         assert_eq!(json(&json!({"b": "<a>&\n"})), r#"{"b":"\u003ca\u003e\u0026\n"}"#);
         assert_eq!(quote("a\"\\\n\u{1}é"), r#""a\"\\\n\x01é""#);
     }

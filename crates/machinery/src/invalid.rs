@@ -157,12 +157,7 @@ impl FieldError {
     }
 
     fn with(kind: Kind, field: impl ToString, value: Option<String>, detail: impl Into<String>) -> Self {
-        Self {
-            kind,
-            field: field.to_string(),
-            value,
-            detail: detail.into(),
-        }
+        Self { kind, field: field.to_string(), value, detail: detail.into() }
     }
 }
 
@@ -212,10 +207,7 @@ impl Kind {
     }
 
     fn shows_value(self) -> bool {
-        !matches!(
-            self,
-            Self::Required | Self::Forbidden | Self::TooLong | Self::TooShort | Self::Internal
-        )
+        !matches!(self, Self::Required | Self::Forbidden | Self::TooLong | Self::TooShort | Self::Internal)
     }
 }
 
@@ -315,11 +307,7 @@ impl Path {
     /// A field below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() {
-            Self(name.to_owned())
-        } else {
-            Self(format!("{}.{name}", self.0))
-        }
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
     }
 
     /// An element of this list.
@@ -360,11 +348,7 @@ impl From<&str> for Path {
 }
 
 fn plural(count: usize, word: &str) -> String {
-    if count == 1 {
-        word.to_owned()
-    } else {
-        format!("{word}s")
-    }
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 #[cfg(test)]
@@ -377,19 +361,10 @@ mod tests {
         assert_eq!(error.to_string(), "spec.size: Invalid value: 30: too big");
         assert_eq!(error.reason(), "FieldValueInvalid");
         let error = FieldError::not_supported("spec.color", "blue", ["red", "green"]);
-        assert_eq!(
-            error.message(),
-            "Unsupported value: \"blue\": supported values: \"red\", \"green\""
-        );
+        assert_eq!(error.message(), "Unsupported value: \"blue\": supported values: \"red\", \"green\"");
         assert_eq!(FieldError::required("a", "").message(), "Required value");
-        assert_eq!(
-            FieldError::too_many("a", 3, 2).message(),
-            "Too many: 3: must have at most 2 items"
-        );
-        assert_eq!(
-            FieldError::too_long("a", 1).message(),
-            "Too long: may not be more than 1 byte"
-        );
+        assert_eq!(FieldError::too_many("a", 3, 2).message(), "Too many: 3: must have at most 2 items");
+        assert_eq!(FieldError::too_long("a", 1).message(), "Too long: may not be more than 1 byte");
         assert_eq!(
             FieldError::duplicate("a", json!({"k": "<"})).message(),
             "Duplicate value: {\"k\":\"\\u003c\"}"
@@ -401,10 +376,7 @@ mod tests {
         let one = FieldError::required("a", "");
         assert_eq!(summary(std::slice::from_ref(&one)), "a: Required value");
         let two = FieldError::required("b", "");
-        assert_eq!(
-            summary(&[one.clone(), two, one]),
-            "[a: Required value, b: Required value]"
-        );
+        assert_eq!(summary(&[one.clone(), two, one]), "[a: Required value, b: Required value]");
     }
 
     #[test]

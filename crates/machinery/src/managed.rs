@@ -110,9 +110,7 @@ pub fn update(
         return put_managed_fields(new, chosen);
     }
     // Fields that cannot be read are forgotten.
-    let mut records = chosen
-        .and_then(|chosen| Records::parse(&chosen).ok())
-        .unwrap_or_default();
+    let mut records = chosen.and_then(|chosen| Records::parse(&chosen).ok()).unwrap_or_default();
     // Objects that have no managers get none, but when they are created or applied.
     if records.is_empty() && live.is_some_and(|live| !uid(live).is_empty()) {
         return;
@@ -146,10 +144,8 @@ pub fn apply(
     if managed_fields(&config).is_some() {
         return Err(ApplyError::ManagedFieldsInConfig);
     }
-    apply::validate(&config, ty, Duplicates::Refused).map_err(|errors| ApplyError::Config {
-        object: describe(&config),
-        errors,
-    })?;
+    apply::validate(&config, ty, Duplicates::Refused)
+        .map_err(|errors| ApplyError::Config { object: describe(&config), errors })?;
     let Some(live) = live else {
         let set = apply::to_field_set(&config, ty).recursive_difference(reset);
         let mut records = Records::default();
@@ -158,14 +154,7 @@ pub fn apply(
         put_managed_fields(&mut object, records.into_json());
         return Ok(object);
     };
-    let request = Apply {
-        live,
-        config: &config,
-        ty,
-        who,
-        reset,
-        now,
-    };
+    let request = Apply { live, config: &config, ty, who, reset, now };
     let (mut object, records) = if who.name == "kubectl" {
         let (mut object, records) = request.run_for_kubectl(records, force)?;
         last_applied::refresh(&mut object, &config);
@@ -191,22 +180,12 @@ impl Apply<'_> {
     fn run(&self, mut records: Records, force: bool) -> Result<(Value, Records), ApplyError> {
         let (live, place) = (self.live, Place::of(self.ty));
         if self.ty.custom().is_some() {
-            apply::validate(live, self.ty, Duplicates::Allowed).map_err(|errors| ApplyError::Live {
-                object: describe(live),
-                errors,
-            })?;
+            apply::validate(live, self.ty, Duplicates::Allowed)
+                .map_err(|errors| ApplyError::Live { object: describe(live), errors })?;
         }
         if records.is_empty() {
-            let before = Manager {
-                name: "before-first-apply",
-                ..*self.who
-            };
-            take_over(
-                &mut records,
-                changes(None, live, self.ty, self.reset),
-                &before,
-                self.now,
-            );
+            let before = Manager { name: "before-first-apply", ..*self.who };
+            take_over(&mut records, changes(None, live, self.ty, self.reset), &before, self.now);
         }
         records.reconcile(self.ty);
         let set = apply::to_field_set(self.config, self.ty).recursive_difference(self.reset);
@@ -220,11 +199,7 @@ impl Apply<'_> {
             return Err(conflicts.into());
         }
         let changed = !equal_objects(live, &new);
-        let time = if changed {
-            Some(self.now.into())
-        } else {
-            own.and_then(|own| own.time)
-        };
+        let time = if changed { Some(self.now.into()) } else { own.and_then(|own| own.time) };
         records.push_apply(self.who, set.difference(&UNMANAGED), time);
         Ok((new, records))
     }
@@ -254,19 +229,13 @@ fn prune(merged: &Value, last: &FieldSet, set: &FieldSet, others: &Records, ty: 
     let merged_set = named(&apply::to_field_set(merged, ty));
     let pruned = apply::remove_items(merged, &last, ty);
     let pruned_set = named(&apply::to_field_set(&pruned, ty));
-    let managed = others
-        .iter()
-        .fold(set.clone(), |all, record| all.union(record.set.clone()));
+    let managed = others.iter().fold(set.clone(), |all, record| all.union(record.set.clone()));
     // What somebody manages is added back.
     let unmanaged = merged_set.difference(&pruned_set.union(named(&managed)));
     let pruned = apply::remove_items(merged, &unmanaged, ty);
     // So is what the manager never applied.
     let pruned_set = named(&apply::to_field_set(&pruned, ty));
-    apply::remove_items(
-        merged,
-        &merged_set.difference(&pruned_set).intersection(&last),
-        ty,
-    )
+    apply::remove_items(merged, &merged_set.difference(&pruned_set).intersection(&last), ty)
 }
 
 /// What a write changes, without what nobody manages and what is reset.
@@ -321,16 +290,15 @@ fn equal_objects(left: &Value, right: &Value) -> bool {
         let count =
             |map: &Map<String, Value>| map.len() - usize::from(!top && map.contains_key("managedFields"));
         count(left) == count(right)
-            && left
-                .iter()
-                .filter(|(name, _)| !ignored(name))
-                .all(|(name, left)| match (left, right.get(name)) {
+            && left.iter().filter(|(name, _)| !ignored(name)).all(|(name, left)| {
+                match (left, right.get(name)) {
                     (Value::Object(left), Some(Value::Object(right))) if top && name == "metadata" => {
                         same(left, right, false)
                     }
                     (left, Some(right)) => equal(left, right),
                     (_, None) => false,
-                })
+                }
+            })
     }
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => same(left, right, true),
@@ -339,26 +307,17 @@ fn equal_objects(left: &Value, right: &Value) -> bool {
 }
 
 fn managed_fields(object: &Value) -> Option<&Value> {
-    object
-        .get("metadata")?
-        .get("managedFields")
-        .filter(|fields| !fields.is_null())
+    object.get("metadata")?.get("managedFields").filter(|fields| !fields.is_null())
 }
 
 fn take_managed_fields(object: &mut Value) -> Option<Value> {
-    object
-        .get_mut("metadata")?
-        .as_object_mut()?
-        .remove("managedFields")
-        .filter(|fields| !fields.is_null())
+    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields").filter(|fields| !fields.is_null())
 }
 
 fn put_managed_fields(object: &mut Value, fields: Option<Value>) {
-    let metadata = object.as_object_mut().map(|object| {
-        object
-            .entry("metadata")
-            .or_insert_with(|| Value::Object(Map::new()))
-    });
+    let metadata = object
+        .as_object_mut()
+        .map(|object| object.entry("metadata").or_insert_with(|| Value::Object(Map::new())));
     let Some(Value::Object(metadata)) = metadata else {
         return;
     };
@@ -369,29 +328,16 @@ fn put_managed_fields(object: &mut Value, fields: Option<Value>) {
 }
 
 fn uid(object: &Value) -> &str {
-    object
-        .get("metadata")
-        .and_then(|metadata| metadata.get("uid")?.as_str())
-        .unwrap_or_default()
+    object.get("metadata").and_then(|metadata| metadata.get("uid")?.as_str()).unwrap_or_default()
 }
 
 /// `namespace/name; group/version, Kind=kind`, as messages name objects.
 fn describe(object: &Value) -> String {
-    let meta = |name: &str| {
-        object
-            .get("metadata")
-            .and_then(|m| m.get(name)?.as_str())
-            .unwrap_or_default()
-    };
+    let meta = |name: &str| object.get("metadata").and_then(|m| m.get(name)?.as_str()).unwrap_or_default();
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion");
     let slash = if version.contains('/') { "" } else { "/" };
-    format!(
-        "{}/{}; {slash}{version}, Kind={}",
-        meta("namespace"),
-        meta("name"),
-        text("kind")
-    )
+    format!("{}/{}; {slash}{version}, Kind={}", meta("namespace"), meta("name"), text("kind"))
 }
 
 #[cfg(test)]

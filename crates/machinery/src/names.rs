@@ -135,11 +135,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     if name.is_empty() {
         out.push("name part must be non-empty".to_owned());
     } else {
-        out.extend(
-            too_many_bytes(name, 63)
-                .into_iter()
-                .map(|text| format!("name part {text}")),
-        );
+        out.extend(too_many_bytes(name, 63).into_iter().map(|text| format!("name part {text}")));
     }
     if !is_qualified(name) {
         out.push(format!("name part {}", regex()));
@@ -192,9 +188,7 @@ pub fn env_var_name(value: &str) -> Vec<String> {
 pub fn strict_env_var_name(value: &str) -> Vec<String> {
     let good = !value.is_empty()
         && !value.starts_with(|c: char| c.is_ascii_digit())
-        && value
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     let mut out = unless(good, || {
         regex_text(
             "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
@@ -210,11 +204,7 @@ pub fn strict_env_var_name(value: &str) -> Vec<String> {
 #[must_use]
 pub fn config_map_key(value: &str) -> Vec<String> {
     let mut out = too_long(value, 253);
-    if value.is_empty()
-        || !value
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
-    {
+    if value.is_empty() || !value.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
         out.push(regex_text(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
             "[-._a-zA-Z0-9]+",
@@ -261,9 +251,7 @@ pub fn port_number(port: i64) -> Vec<String> {
 /// A number with bounds.
 #[must_use]
 pub fn in_range(value: i64, least: i64, most: i64) -> Vec<String> {
-    unless((least..=most).contains(&value), || {
-        format!("must be between {least} and {most}, inclusive")
-    })
+    unless((least..=most).contains(&value), || format!("must be between {least} and {most}, inclusive"))
 }
 
 /// The name of a port.
@@ -275,23 +263,12 @@ pub fn port_name(name: &str) -> Vec<String> {
             out.push(text.to_owned());
         }
     };
-    let charset = !name.is_empty()
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    rule(
-        charset,
-        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
-    );
-    rule(
-        name.contains(|c: char| c.is_ascii_lowercase()),
-        "must contain at least one letter (a-z)",
-    );
+    let charset =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    rule(charset, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    rule(name.contains(|c: char| c.is_ascii_lowercase()), "must contain at least one letter (a-z)");
     rule(!name.contains("--"), "must not contain consecutive hyphens");
-    rule(
-        !name.starts_with('-') && !name.ends_with('-'),
-        "must not begin or end with a hyphen",
-    );
+    rule(!name.starts_with('-') && !name.ends_with('-'), "must not begin or end with a hyphen");
     out
 }
 
@@ -302,10 +279,7 @@ pub fn regex_text(text: &str, regex: &str, examples: &[&str]) -> String {
         return format!("{text} (regex used for validation is '{regex}')");
     }
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
-    format!(
-        "{text} (e.g. {}regex used for validation is '{regex}')",
-        examples.join(" or ")
-    )
+    format!("{text} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
 }
 
 /// Whether Go would print a character as it is.
@@ -337,15 +311,11 @@ fn is_subdomain(value: &str) -> bool {
 fn is_qualified(value: &str) -> bool {
     value.starts_with(|c: char| c.is_ascii_alphanumeric())
         && value.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && value
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 fn too_long(value: &str, most: usize) -> Vec<String> {
-    unless(value.len() <= most, || {
-        format!("must be no more than {most} characters")
-    })
+    unless(value.len() <= most, || format!("must be no more than {most} characters"))
 }
 
 /// As [`too_long`], in the words of the newer rules.

@@ -56,33 +56,18 @@ const SHORT_DIGITS: i32 = 18;
 
 impl Quantity {
     /// Zero.
-    pub const ZERO: Self = Self {
-        mantissa: 0,
-        exponent: 0,
-        format: Format::Decimal,
-        text: None,
-    };
+    pub const ZERO: Self = Self { mantissa: 0, exponent: 0, format: Format::Decimal, text: None };
 
     /// A whole number.
     #[must_use]
     pub fn new(value: i64, format: Format) -> Self {
-        Self {
-            mantissa: value.into(),
-            exponent: 0,
-            format,
-            text: None,
-        }
+        Self { mantissa: value.into(), exponent: 0, format, text: None }
     }
 
     /// A number of thousandths.
     #[must_use]
     pub fn milli(value: i64, format: Format) -> Self {
-        Self {
-            mantissa: value.into(),
-            exponent: -3,
-            format,
-            text: None,
-        }
+        Self { mantissa: value.into(), exponent: -3, format, text: None }
     }
 
     /// Reads a quantity.
@@ -96,9 +81,7 @@ impl Quantity {
         let parts = Parts::of(text)?;
         let (format, power) = suffix(parts.suffix).ok_or(QuantityError::Suffix)?;
         let fraction = i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
-        let digits = i32::try_from(parts.whole.len())
-            .unwrap_or(i32::MAX)
-            .saturating_add(fraction);
+        let digits = i32::try_from(parts.whole.len()).unwrap_or(i32::MAX).saturating_add(fraction);
         let magnitude = parts.magnitude();
         let sign = if parts.negative { -1 } else { 1 };
 
@@ -120,33 +103,19 @@ impl Quantity {
                 }
             };
             let text = (keep || text == "0").then(|| text.into());
-            return Ok(Self {
-                mantissa: sign * mantissa,
-                exponent,
-                format,
-                text,
-            });
+            return Ok(Self { mantissa: sign * mantissa, exponent, format, text });
         }
 
         // The short way takes no digits for zero, the long way does not.
         let (value, extra) = magnitude.filter(|_| parts.digits).ok_or(QuantityError::Numeric)?;
-        let mut quantity = Self {
-            mantissa: value,
-            exponent: extra.saturating_sub(fraction),
-            format,
-            text: None,
-        };
+        let mut quantity =
+            Self { mantissa: value, exponent: extra.saturating_sub(fraction), format, text: None };
         if format == Format::Binary {
             let largest = i128::from(i64::MAX);
             quantity.mantissa = value.checked_mul(1_i128 << power).unwrap_or(i128::MAX);
             quantity.round(NANO);
             if quantity.cmp(&Self::new(i64::MAX, format)) == Ordering::Greater {
-                quantity = Self {
-                    mantissa: largest,
-                    exponent: 0,
-                    format,
-                    text: None,
-                };
+                quantity = Self { mantissa: largest, exponent: 0, format, text: None };
             }
             if quantity.mantissa > 0 && quantity.cmp(&Self::new(1, format)) == Ordering::Less {
                 quantity.format = Format::Decimal;
@@ -162,35 +131,17 @@ impl Quantity {
     /// The sum; zero takes the other's format.
     #[must_use]
     pub fn add(&self, other: &Self) -> Self {
-        let format = if self.mantissa == 0 {
-            other.format
-        } else {
-            self.format
-        };
+        let format = if self.mantissa == 0 { other.format } else { self.format };
         let (left, right, exponent) = align(self, other);
-        Self {
-            mantissa: left.saturating_add(right),
-            exponent,
-            format,
-            text: None,
-        }
+        Self { mantissa: left.saturating_add(right), exponent, format, text: None }
     }
 
     /// The difference; zero takes the other's format.
     #[must_use]
     pub fn subtract(&self, other: &Self) -> Self {
-        let format = if self.mantissa == 0 {
-            other.format
-        } else {
-            self.format
-        };
+        let format = if self.mantissa == 0 { other.format } else { self.format };
         let (left, right, exponent) = align(self, other);
-        Self {
-            mantissa: left.saturating_sub(right),
-            exponent,
-            format,
-            text: None,
-        }
+        Self { mantissa: left.saturating_sub(right), exponent, format, text: None }
     }
 
     /// Its sign: -1, 0 or 1.
@@ -231,9 +182,7 @@ impl Quantity {
         let mut rounded = self.clone();
         rounded.round(exponent);
         let shift = u32::try_from(rounded.exponent - exponent).unwrap_or(0);
-        let value = 10_i128
-            .checked_pow(shift)
-            .and_then(|factor| rounded.mantissa.checked_mul(factor));
+        let value = 10_i128.checked_pow(shift).and_then(|factor| rounded.mantissa.checked_mul(factor));
         let limit = if self.mantissa < 0 { i64::MIN } else { i64::MAX };
         value.and_then(|value| i64::try_from(value).ok()).unwrap_or(limit)
     }
@@ -247,11 +196,7 @@ impl Quantity {
         self.mantissa = match 10_i128.checked_pow(shift) {
             Some(factor) => {
                 let quotient = self.mantissa / factor;
-                if self.mantissa % factor == 0 {
-                    quotient
-                } else {
-                    quotient + self.mantissa.signum()
-                }
+                if self.mantissa % factor == 0 { quotient } else { quotient + self.mantissa.signum() }
             }
             None => self.mantissa.signum(),
         };
@@ -368,11 +313,7 @@ impl fmt::Display for Quantity {
             whole /= 1024;
             power += 1;
         }
-        write!(
-            out,
-            "{whole}{}",
-            ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(power).unwrap_or(&"")
-        )
+        write!(out, "{whole}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(power).unwrap_or(&""))
     }
 }
 
@@ -380,9 +321,7 @@ impl fmt::Display for Quantity {
 fn align(left: &Quantity, right: &Quantity) -> (i128, i128, i32) {
     let exponent = left.exponent.min(right.exponent);
     let shift = |quantity: &Quantity| {
-        let factor = 10_i128
-            .checked_pow(quantity.exponent.abs_diff(exponent))
-            .unwrap_or(i128::MAX);
+        let factor = 10_i128.checked_pow(quantity.exponent.abs_diff(exponent)).unwrap_or(i128::MAX);
         quantity.mantissa.saturating_mul(factor)
     };
     (shift(left), shift(right), exponent)
@@ -401,37 +340,22 @@ impl<'t> Parts<'t> {
     fn of(text: &'t str) -> Result<Self, QuantityError> {
         let negative = text.starts_with('-');
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-        let run = |text: &str| {
-            text.bytes()
-                .position(|byte| !byte.is_ascii_digit())
-                .unwrap_or(text.len())
-        };
+        let run = |text: &str| text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
         let rest = unsigned.trim_start_matches('0');
         let (whole, rest) = rest.split_at(run(rest));
         let (fraction, rest) = match rest.strip_prefix('.') {
             Some(after) => after.split_at(run(after)),
             None => ("", rest),
         };
-        let letters = rest
-            .bytes()
-            .position(|byte| !b"eEinumkKMGTP".contains(&byte))
-            .unwrap_or(rest.len());
+        let letters = rest.bytes().position(|byte| !b"eEinumkKMGTP".contains(&byte)).unwrap_or(rest.len());
         let exponent = &rest[letters..];
         let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
         if run(exponent) != exponent.len() {
             return Err(QuantityError::Format);
         }
         let whole = if whole.is_empty() { "0" } else { whole };
-        let digits = unsigned[..unsigned.len() - rest.len()]
-            .bytes()
-            .any(|byte| byte.is_ascii_digit());
-        Ok(Self {
-            negative,
-            digits,
-            whole,
-            fraction,
-            suffix: rest,
-        })
+        let digits = unsigned[..unsigned.len() - rest.len()].bytes().any(|byte| byte.is_ascii_digit());
+        Ok(Self { negative, digits, whole, fraction, suffix: rest })
     }
 
     /// The digits as a number, and by how many powers of ten it was cut short.
@@ -440,11 +364,7 @@ impl<'t> Parts<'t> {
         let mut inexact = false;
         for byte in self.whole.bytes().chain(self.fraction.bytes()) {
             let digit = i128::from(byte - b'0');
-            match value
-                .checked_mul(10)
-                .and_then(|value| value.checked_add(digit))
-                .filter(|_| cut == 0)
-            {
+            match value.checked_mul(10).and_then(|value| value.checked_add(digit)).filter(|_| cut == 0) {
                 Some(larger) => value = larger,
                 None => {
                     cut += 1;

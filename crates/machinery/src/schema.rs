@@ -267,7 +267,13 @@ impl Schemas {
                     },
                 );
             }
-            all.structs.push(Struct { name: name.into(), go: structure.go.into(), fields, order, additional: None });
+            all.structs.push(Struct {
+                name: name.into(),
+                go: structure.go.into(),
+                fields,
+                order,
+                additional: None,
+            });
         }
         Ok(all)
     }

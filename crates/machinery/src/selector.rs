@@ -68,10 +68,7 @@ impl Labels {
     /// The selector that nothing matches.
     #[must_use]
     pub fn nothing() -> Self {
-        Self {
-            requirements: Vec::new(),
-            nothing: true,
-        }
+        Self { requirements: Vec::new(), nothing: true }
     }
 
     /// Reads the text form (`env in (a,b),!old,n>3`).
@@ -81,10 +78,7 @@ impl Labels {
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut requirements = parser::parse(text)?;
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
-        Ok(Self {
-            requirements,
-            nothing: false,
-        })
+        Ok(Self { requirements, nothing: false })
     }
 
     /// Reads a `LabelSelector`; none at all selects nothing, an empty one everything.
@@ -112,29 +106,16 @@ impl Labels {
                     "DoesNotExist" => Operator::DoesNotExist,
                     other => {
                         let other = crate::go::quote(other);
-                        return Err(ParseError(format!(
-                            "{other} is not a valid label selector operator"
-                        )));
+                        return Err(ParseError(format!("{other} is not a valid label selector operator")));
                     }
                 };
                 let values = expression.get("values").and_then(Value::as_array);
-                let values = values
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .map(str::to_owned);
-                requirements.push(Requirement::new(
-                    text("key").to_owned(),
-                    operator,
-                    values.collect(),
-                )?);
+                let values = values.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+                requirements.push(Requirement::new(text("key").to_owned(), operator, values.collect())?);
             }
         }
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
-        Ok(Self {
-            requirements,
-            nothing: false,
-        })
+        Ok(Self { requirements, nothing: false })
     }
 
     /// The selector for objects that carry all of these labels; nothing is validated.
@@ -148,19 +129,13 @@ impl Labels {
             })
             .collect();
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
-        Self {
-            requirements,
-            nothing: false,
-        }
+        Self { requirements, nothing: false }
     }
 
     /// Whether labels, looked up one at a time, satisfy the selector.
     pub fn matches<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         !self.nothing
-            && self
-                .requirements
-                .iter()
-                .all(|requirement| requirement.matches(label(&requirement.key)))
+            && self.requirements.iter().all(|requirement| requirement.matches(label(&requirement.key)))
     }
 
     /// Whether an object's `metadata.labels` satisfy the selector.
@@ -190,10 +165,7 @@ impl Labels {
     /// The one value the selector demands of a label, if it does.
     #[must_use]
     pub fn exact(&self, key: &str) -> Option<&str> {
-        let requirement = self
-            .requirements
-            .iter()
-            .find(|requirement| requirement.key == key)?;
+        let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
         match (requirement.operator, requirement.values.as_slice()) {
             (Operator::Equals | Operator::DoubleEquals | Operator::In, [value]) => Some(value),
             _ => None,
@@ -209,11 +181,7 @@ impl Requirement {
     pub fn new(key: String, operator: Operator, values: Vec<String>) -> Result<Self, ParseError> {
         let mut errors = parser::validate(&key, operator, &values);
         match errors.len() {
-            0 => Ok(Self {
-                key,
-                operator,
-                values,
-            }),
+            0 => Ok(Self { key, operator, values }),
             1 => Err(ParseError(errors.remove(0))),
             _ => Err(ParseError(format!("[{}]", errors.join(", ")))),
         }
@@ -230,14 +198,10 @@ impl Requirement {
             Operator::NotIn | Operator::NotEquals => !label.is_some_and(listed),
             Operator::Exists => label.is_some(),
             Operator::DoesNotExist => label.is_none(),
-            Operator::GreaterThan => label
-                .and_then(number)
-                .zip(bound())
-                .is_some_and(|(have, want)| have > want),
-            Operator::LessThan => label
-                .and_then(number)
-                .zip(bound())
-                .is_some_and(|(have, want)| have < want),
+            Operator::GreaterThan => {
+                label.and_then(number).zip(bound()).is_some_and(|(have, want)| have > want)
+            }
+            Operator::LessThan => label.and_then(number).zip(bound()).is_some_and(|(have, want)| have < want),
         }
     }
 }
@@ -317,18 +281,9 @@ mod tests {
             "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
         );
         assert_eq!(error("a,"), "found '', expected: identifier after ','");
-        assert_eq!(
-            error("a in b"),
-            "unable to parse requirement: found 'b' expected: '('"
-        );
-        assert_eq!(
-            error("=a"),
-            "found '=', expected: !, identifier, or 'end of string'"
-        );
-        assert_eq!(
-            error("!"),
-            "unable to parse requirement: found '', expected: identifier"
-        );
+        assert_eq!(error("a in b"), "unable to parse requirement: found 'b' expected: '('");
+        assert_eq!(error("=a"), "found '=', expected: !, identifier, or 'end of string'");
+        assert_eq!(error("!"), "unable to parse requirement: found '', expected: identifier");
         assert_eq!(
             error("n>x"),
             "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"

@@ -56,7 +56,8 @@ impl Harbour {
         let mut harbour = Self { drydock, client, operator, behaviours, running: None, objects: Vec::new() };
         harbour.run();
         let kinds: Vec<_> = (harbour.operator)().crds().iter().map(|crd| crd.name_any()).collect();
-        let crds: Api<DynamicObject> = harbour.dynamic("apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
+        let crds: Api<DynamicObject> =
+            harbour.dynamic("apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
         harbour
             .until("the operator's kinds to be there", async || {
                 for kind in &kinds {
@@ -176,7 +177,8 @@ impl Harbour {
             let name = object.name_any();
             let found = async || {
                 let object = api.get(&name).await.ok()?;
-                let current = object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation;
+                let current =
+                    object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation;
                 condition_of(&object, kind).filter(|one| current && one["status"] == status)
             };
             let what = format!("{kind} of {name} to be {status}");

@@ -31,12 +31,16 @@ impl World {
                 let object: Value = serde_json::from_slice(&stored.body).unwrap_or_default();
                 // What is made by what was made carries its labels too, and random names.
                 let owner = &object["metadata"]["ownerReferences"][0]["apiVersion"];
-                let built_in = owner.as_str().is_some_and(|version| matches!(version, "v1" | "apps/v1" | "batch/v1"));
+                let built_in =
+                    owner.as_str().is_some_and(|version| matches!(version, "v1" | "apps/v1" | "batch/v1"));
                 if built_in || owner.is_null() {
                     continue;
                 }
                 let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-                found.insert(format!("{} {}/{}", resource.kind, stored.key.namespace, stored.key.name), generation);
+                found.insert(
+                    format!("{} {}/{}", resource.kind, stored.key.namespace, stored.key.name),
+                    generation,
+                );
             }
         }
         Self(found)

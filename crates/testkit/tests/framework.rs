@@ -11,13 +11,13 @@ mod boat;
 mod configuration;
 #[path = "framework/external.rs"]
 mod external;
-#[path = "framework/preview.rs"]
-mod preview;
 #[path = "framework/faults_of_the_original.rs"]
 mod faults_of_the_original;
 #[path = "framework/fleet.rs"]
 mod fleet;
 #[path = "framework/port.rs"]
 mod port;
+#[path = "framework/preview.rs"]
+mod preview;
 #[path = "framework/replicas.rs"]
 mod replicas;

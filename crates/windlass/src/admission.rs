@@ -40,7 +40,8 @@ impl Conversion {
             convert: Arc::new(move |object| {
                 let metadata = object["metadata"].clone();
                 let object = serde_json::from_value(object).map_err(|error| error.to_string())?;
-                let mut converted = serde_json::to_value(convert(object)).map_err(|error| error.to_string())?;
+                let mut converted =
+                    serde_json::to_value(convert(object)).map_err(|error| error.to_string())?;
                 // The API server demands that a conversion leaves all of it alone.
                 converted["metadata"] = metadata;
                 converted["apiVersion"] = version.as_str().into();
@@ -136,10 +137,9 @@ impl Operator {
             return None;
         }
         let kind = &request["kind"];
-        let controller = self
-            .controllers()
-            .iter()
-            .find(|controller| controller.kind().name() == kind["kind"] && controller.kind().group() == kind["group"])?;
+        let controller = self.controllers().iter().find(|controller| {
+            controller.kind().name() == kind["kind"] && controller.kind().group() == kind["group"]
+        })?;
         Some(controller.admit(object).map_err(|poison| poison.to_string()))
     }
 }

@@ -57,10 +57,7 @@ impl Wishes {
         };
         let list = |name: &str| -> BTreeSet<String> {
             let words = annotation(name).unwrap_or_default().split(',').map(str::trim);
-            words
-                .filter(|word| !word.is_empty())
-                .map(str::to_lowercase)
-                .collect()
+            words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
         };
         Self {
             paused: annotation(PAUSED).is_some_and(|value| !matches!(value, "false" | "no")),

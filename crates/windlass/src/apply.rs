@@ -111,10 +111,7 @@ pub(crate) fn decide(
 
 /// Somebody else's object: whoever set the fields, they only have to have the values.
 fn shared(dependent: &Dependent, observed: &Stored, tree: &Value, owner: &Owner) -> Action {
-    let share = observed
-        .share
-        .as_ref()
-        .filter(|share| share.manager == owner.operator);
+    let share = observed.share.as_ref().filter(|share| share.manager == owner.operator);
     let fields = share.map_or(&Value::Null, |share| &share.fields);
     match difference_in_value(&dependent.desired, tree, fields) {
         Some(path) => Action::Apply(path),
@@ -136,14 +133,9 @@ enum Ownership {
 
 impl Ownership {
     fn of(dependent: &Dependent, tree: &Value, observed: &Stored, owner: &Owner) -> Self {
-        let references = tree
-            .pointer("/metadata/ownerReferences")
-            .cloned()
-            .unwrap_or_default();
+        let references = tree.pointer("/metadata/ownerReferences").cloned().unwrap_or_default();
         let references: Vec<OwnerReference> = serde_json::from_value(references).unwrap_or_default();
-        let controller = references
-            .into_iter()
-            .find(|reference| reference.controller == Some(true));
+        let controller = references.into_iter().find(|reference| reference.controller == Some(true));
         let by_reference = dependent.desired.pointer("/metadata/ownerReferences").is_some();
         let made_for = tree
             .pointer("/metadata/annotations")
@@ -159,7 +151,10 @@ impl Ownership {
             None => match made_for {
                 Some(other) if other != owner.title() => Self::Other(other.to_owned()),
                 Some(_) if by_reference => Self::Lost,
-                Some(_) if dependent.needs_cleanup(owner) && !observed.owners.contains(&us.uid.as_str().into()) => {
+                Some(_)
+                    if dependent.needs_cleanup(owner)
+                        && !observed.owners.contains(&us.uid.as_str().into()) =>
+                {
                     Self::Lost
                 }
                 Some(_) => Self::Ours,

@@ -79,17 +79,9 @@ impl Cache {
         primaries: Vec<Kind>,
         operators: BTreeSet<String>,
     ) -> Self {
-        let inner = Inner {
-            stores: BTreeMap::new(),
-            index: Index::new(primaries),
-            statuses: BTreeMap::new(),
-        };
-        Self {
-            inner: Mutex::new(inner),
-            queue,
-            commands,
-            shares: Shares::new(operators),
-        }
+        let inner =
+            Inner { stores: BTreeMap::new(), index: Index::new(primaries), statuses: BTreeMap::new() };
+        Self { inner: Mutex::new(inner), queue, commands, shares: Shares::new(operators) }
     }
 
     /// Starts the watch of a kind, if there is none.
@@ -146,14 +138,7 @@ impl Cache {
             store.waiting.insert(reader.clone());
             return None;
         }
-        Some(
-            store
-                .entries
-                .values()
-                .filter(|stored| read.matches(stored))
-                .cloned()
-                .collect(),
-        )
+        Some(store.entries.values().filter(|stored| read.matches(stored)).cloned().collect())
     }
 
     /// An object of a controller's own kind. Not a recorded read: a primary is always queued for its own changes.
@@ -245,11 +230,7 @@ impl Cache {
     pub(crate) fn deleted(&self, kind: &Kind, stored: &Stored) {
         let mut inner = self.lock();
         let store = self.store(&mut inner, kind);
-        if store
-            .entries
-            .get(&stored.name)
-            .is_some_and(|now| now.uid == stored.uid)
-        {
+        if store.entries.get(&stored.name).is_some_and(|now| now.uid == stored.uid) {
             store.put(Arc::new(stored.marked_deleting()));
         }
     }

@@ -80,12 +80,7 @@ pub(crate) struct ControllerOf<P> {
 
 impl<P: Primary> ControllerOf<P> {
     pub(crate) fn new(operator: &str) -> Self {
-        Self {
-            operator: operator.into(),
-            kind: Kind::of::<P>(),
-            owns: P::owns(),
-            primary: PhantomData,
-        }
+        Self { operator: operator.into(), kind: Kind::of::<P>(), owns: P::owns(), primary: PhantomData }
     }
 }
 
@@ -103,9 +98,7 @@ impl<P: Primary> Controller for ControllerOf<P> {
     }
 
     fn open(&self, stored: &Stored) -> Result<Box<dyn Subject>, Poison> {
-        let primary = stored
-            .decode()
-            .map_err(|error| Poison::Undecodable(stored.name.clone(), error))?;
+        let primary = stored.decode().map_err(|error| Poison::Undecodable(stored.name.clone(), error))?;
         Ok(Box::new(SubjectOf::<P>::new(primary, &self.operator)?))
     }
 
@@ -118,10 +111,7 @@ impl<P: Primary> Controller for ControllerOf<P> {
         catch("defaults", || after.defaults())?;
         let invalid = catch("validity", || after.validity())?;
         let tree = |primary: &P| serde_json::to_value(primary).map(without_nulls).map_err(undecodable);
-        Ok(Admitted {
-            object: with_changes(object, &tree(&before)?, &tree(&after)?),
-            invalid,
-        })
+        Ok(Admitted { object: with_changes(object, &tree(&before)?, &tree(&after)?), invalid })
     }
 }
 
@@ -178,9 +168,7 @@ impl<P: Primary> Subject for SubjectOf<P> {
     fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison> {
         let undecodable = |error| Poison::Undecodable(self.owner.name.clone(), error);
         let previous = HasStatus::status(&self.primary);
-        let mut tree = previous
-            .map_or(Ok(Value::Null), serde_json::to_value)
-            .map_err(undecodable)?;
+        let mut tree = previous.map_or(Ok(Value::Null), serde_json::to_value).map_err(undecodable)?;
         if !tree.is_object() {
             tree = Value::Object(Default::default());
         }
@@ -189,9 +177,7 @@ impl<P: Primary> Subject for SubjectOf<P> {
             serde_json::from_value(tree.clone()).map_err(undecodable)?;
         let world = World::new(source, &self.owner.name.namespace);
         // A halt here leaves the fields that could not be told as they were.
-        let _ = catch("own_status", || {
-            self.primary.own_status(&world, report, &mut status)
-        })?;
+        let _ = catch("own_status", || self.primary.own_status(&world, report, &mut status))?;
         let mut tree = serde_json::to_value(&status).map_err(undecodable)?;
         overlay(&mut tree, report);
         Ok((without_nulls(tree), world.into_reads()))
@@ -217,6 +203,5 @@ fn catch<T>(what: &'static str, code: impl FnOnce() -> T) -> Result<T, Poison> {
 
 fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "unknown cause".into())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown cause".into())
 }

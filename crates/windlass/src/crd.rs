@@ -17,13 +17,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub(crate) async fn install(client: &Client, requests: &Requests, operator: &Operator) -> Result<(), Error> {
     for crd in operator.crds() {
         let name = crd.name_any();
-        let failed = |message: String| Error::Install {
-            name: name.clone(),
-            message,
-        };
-        install_one(requests, operator.name(), crd)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
+        let failed = |message: String| Error::Install { name: name.clone(), message };
+        install_one(requests, operator.name(), crd).await.map_err(|error| failed(error.to_string()))?;
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let established = await_condition(api, &name, conditions::is_crd_established());
         established.await.map_err(|error| failed(error.to_string()))?;
@@ -36,10 +31,7 @@ pub(crate) async fn established(client: &Client, operators: &[Operator]) {
     for crd in operators.iter().flat_map(Operator::crds) {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let name = crd.name_any();
-        while await_condition(api.clone(), &name, conditions::is_crd_established())
-            .await
-            .is_err()
-        {
+        while await_condition(api.clone(), &name, conditions::is_crd_established()).await.is_err() {
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -54,10 +46,7 @@ async fn install_one(
     let name = ObjectName::new("", crd.name_any());
     let desired = without_nulls(serde_json::to_value(crd).unwrap_or_default());
     let shares = Shares::new([operator.to_owned()].into());
-    let found = requests
-        .get(&kind, &name)
-        .await?
-        .map(|object| Stored::new(object, &shares));
+    let found = requests.get(&kind, &name).await?.map(|object| Stored::new(object, &shares));
     let same = found.is_some_and(|found| {
         let share = found.share.as_ref();
         share.is_some_and(|share| difference(&desired, &found.value(), &share.fields).is_none())

@@ -32,12 +32,7 @@ pub(crate) fn warning(
     reason: &str,
     message: &str,
 ) -> DynamicObject {
-    let text = |pointer: &str| {
-        primary
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let text = |pointer: &str| primary.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let namespace = text("/metadata/namespace").unwrap_or_else(|| "default".into());
     let name = text("/metadata/name").unwrap_or_default();
     let note: String = message.chars().take(LONGEST_NOTE).collect();
@@ -53,11 +48,7 @@ pub(crate) fn warning(
         reporting_controller: Some(controller.operator().into()),
         reporting_instance: Some(controller.operator().into()),
         action: Some("Reconcile".into()),
-        reason: Some(if reason.is_empty() {
-            "Failed".into()
-        } else {
-            reason.into()
-        }),
+        reason: Some(if reason.is_empty() { "Failed".into() } else { reason.into() }),
         note: Some(note),
         type_: Some("Warning".into()),
         regarding: Some(ObjectReference {

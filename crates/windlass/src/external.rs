@@ -44,7 +44,8 @@ pub trait External: Send + Sync + 'static {
     type Observed: Serialize + DeserializeOwned + Send + Sync;
 
     /// The thing of this id as it is now, if there is one.
-    fn observe(&self, id: &str) -> impl Future<Output = Result<Option<Self::Observed>, ExternalError>> + Send;
+    fn observe(&self, id: &str)
+    -> impl Future<Output = Result<Option<Self::Observed>, ExternalError>> + Send;
 
     /// Makes it as desired, or changes it to be so; gives it as it is then.
     fn apply(
@@ -152,11 +153,8 @@ fn guarded<'a, T: 'a>(
 
 /// A fact as the cache keeps it.
 pub(crate) fn stored(id: &str, observed: Value) -> Stored {
-    let mut object = DynamicObject {
-        types: None,
-        metadata: Default::default(),
-        data: json!({"observed": observed}),
-    };
+    let mut object =
+        DynamicObject { types: None, metadata: Default::default(), data: json!({"observed": observed}) };
     object.metadata.name = Some(id.into());
     Stored::new(object, &Shares::new(Default::default()))
 }

@@ -154,20 +154,14 @@ pub struct ObjectName {
 impl ObjectName {
     /// A name in a namespace.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// What an object is called.
     #[must_use]
     pub fn of<K: Object>(object: &K) -> Self {
         let meta = object.meta();
-        Self::new(
-            meta.namespace.clone().unwrap_or_default(),
-            meta.name.clone().unwrap_or_default(),
-        )
+        Self::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-use crate::controller::{Controller, ControllerOf};
 use crate::admission::Conversion;
+use crate::controller::{Controller, ControllerOf};
 use crate::external::AnyExternal;
 use crate::{External, Kind, Object, Primary};
 
@@ -34,8 +34,7 @@ impl Operator {
     /// Has it manage a kind.
     #[must_use]
     pub fn manages<P: Primary + CustomResourceExt>(mut self) -> Self {
-        self.controllers
-            .push(Arc::new(ControllerOf::<P>::new(&self.name)));
+        self.controllers.push(Arc::new(ControllerOf::<P>::new(&self.name)));
         self.crds.push(P::crd());
         self
     }
@@ -49,7 +48,10 @@ impl Operator {
 
     /// Gives it the conversion from one version of a kind to another; each direction is one.
     #[must_use]
-    pub fn converts<F: Object, T: Object>(mut self, convert: impl Fn(F) -> T + Send + Sync + 'static) -> Self {
+    pub fn converts<F: Object, T: Object>(
+        mut self,
+        convert: impl Fn(F) -> T + Send + Sync + 'static,
+    ) -> Self {
         self.conversions.push(Conversion::new(convert));
         self
     }
@@ -69,11 +71,7 @@ impl Operator {
     /// The kinds that it makes.
     #[must_use]
     pub fn owns(&self) -> Vec<Kind> {
-        let mut kinds: Vec<_> = self
-            .controllers
-            .iter()
-            .flat_map(|c| c.owns().iter().cloned())
-            .collect();
+        let mut kinds: Vec<_> = self.controllers.iter().flat_map(|c| c.owns().iter().cloned()).collect();
         kinds.sort();
         kinds.dedup();
         kinds

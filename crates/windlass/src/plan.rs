@@ -22,12 +22,7 @@ pub struct Plan {
 
 impl Plan {
     pub(crate) fn new(owner: Owner) -> Self {
-        Self {
-            owner,
-            dependents: Vec::new(),
-            problems: Vec::new(),
-            look_again: None,
-        }
+        Self { owner, dependents: Vec::new(), problems: Vec::new(), look_again: None }
     }
 
     /// Adds a dependent: an object that should exist as given here. It is put into the primary's namespace if it
@@ -46,15 +41,9 @@ impl Plan {
             value
         });
         if let Err(error) = &desired {
-            self.fail(
-                "Unserialisable",
-                format!("failed to serialise {kind} {name}: {error}"),
-            );
+            self.fail("Unserialisable", format!("failed to serialise {kind} {name}: {error}"));
         }
-        self.push(Dependent {
-            desired: desired.unwrap_or_default(),
-            ..Dependent::new(kind, name)
-        })
+        self.push(Dependent { desired: desired.unwrap_or_default(), ..Dependent::new(kind, name) })
     }
 
     /// Adds one dependent for each of `objects`; an `Option` counts as none or one.
@@ -83,10 +72,7 @@ impl Plan {
 
     /// Leaves an object of the primary as it was observed: neither changed nor pruned.
     pub fn keep<K: Object>(&mut self, observed: &K) -> Handle<K> {
-        let keep = Dependent {
-            keep: true,
-            ..Dependent::new(Kind::of::<K>(), ObjectName::of(observed))
-        };
+        let keep = Dependent { keep: true, ..Dependent::new(Kind::of::<K>(), ObjectName::of(observed)) };
         self.push(keep)
     }
 
@@ -104,11 +90,7 @@ impl Plan {
         let index = self.dependents.len();
         let entry = Rc::new(RefCell::new(Some(dependent)));
         self.dependents.push(Rc::clone(&entry));
-        Handle {
-            index,
-            entry,
-            object: PhantomData,
-        }
+        Handle { index, entry, object: PhantomData }
     }
 
     pub(crate) fn finish(self) -> (Vec<Dependent>, Vec<Problem>, Option<Duration>) {
@@ -130,11 +112,7 @@ pub struct Handle<K> {
 
 impl<K> Clone for Handle<K> {
     fn clone(&self) -> Self {
-        Self {
-            index: self.index,
-            entry: Rc::clone(&self.entry),
-            object: PhantomData,
-        }
+        Self { index: self.index, entry: Rc::clone(&self.entry), object: PhantomData }
     }
 }
 
@@ -176,11 +154,7 @@ impl<K> Handle<K> {
     /// Namespace and name; of an external thing, its id.
     #[must_use]
     pub fn name(&self) -> ObjectName {
-        self.entry
-            .borrow()
-            .as_ref()
-            .map(|dependent| dependent.name.clone())
-            .unwrap_or_default()
+        self.entry.borrow().as_ref().map(|dependent| dependent.name.clone()).unwrap_or_default()
     }
 
     fn set(self, change: impl FnOnce(&mut Dependent)) -> Self {

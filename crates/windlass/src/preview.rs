@@ -128,16 +128,17 @@ pub async fn preview(
     Ok(previews)
 }
 
-fn controller_of<'a>(operator: &'a Operator, object: &DynamicObject) -> Result<&'a dyn Controller, PreviewError> {
+fn controller_of<'a>(
+    operator: &'a Operator,
+    object: &DynamicObject,
+) -> Result<&'a dyn Controller, PreviewError> {
     let types = object.types.clone().unwrap_or_default();
     let fits = |kind: &Kind| kind.name() == types.kind && kind.api_version() == types.api_version;
     let found = operator.controllers().iter().find(|controller| fits(controller.kind()));
-    found
-        .map(AsRef::as_ref)
-        .ok_or_else(|| PreviewError::NotManaged {
-            operator: operator.name().into(),
-            kind: format!("{} in {}", types.kind, types.api_version),
-        })
+    found.map(AsRef::as_ref).ok_or_else(|| PreviewError::NotManaged {
+        operator: operator.name().into(),
+        kind: format!("{} in {}", types.kind, types.api_version),
+    })
 }
 
 async fn one(
@@ -170,12 +171,8 @@ async fn one(
         }
     };
     let status: Status = serde_json::from_value(tree["status"].clone()).unwrap_or_default();
-    let mut walk = Walk {
-        subject: subject.as_ref(),
-        wishes: &wishes,
-        status: &status,
-        done: BTreeMap::new(),
-    };
+    let mut walk =
+        Walk { subject: subject.as_ref(), wishes: &wishes, status: &status, done: BTreeMap::new() };
     let mut planned = Planned::default();
     for _ in 0..ROUNDS {
         planned = snapshot.plan(subject.as_ref()).await?;
@@ -237,12 +234,7 @@ impl Walk<'_> {
         let adopt = self.wishes.adopts(dependent);
         let action = decide(dependent, observed.as_deref(), self.subject.owner(), made, adopt);
         let before = observed.as_ref().map(|observed| observed.value());
-        let step = |verb, note| Step {
-            verb,
-            object: title(dependent),
-            changes: Vec::new(),
-            note,
-        };
+        let step = |verb, note| Step { verb, object: title(dependent), changes: Vec::new(), note };
         let changed = |before: &Value| explain::changes(&dependent.kind, before, &dependent.desired, false);
         Ok(match (action, before) {
             (Action::Nothing, _) => None,
@@ -256,10 +248,7 @@ impl Walk<'_> {
                 snapshot.put(&dependent.kind, made_of(dependent, Some(before.clone())));
                 let changes = changed(&before);
                 let note = changes.is_empty().then(|| format!("{path} would be taken back"));
-                Some(Step {
-                    changes,
-                    ..step(Verb::Change, note)
-                })
+                Some(Step { changes, ..step(Verb::Change, note) })
             }
             (Action::RepairOwner, _) => Some(step(Verb::Change, Some("its owner would be set".into()))),
         })
@@ -370,7 +359,11 @@ impl Snapshot<'_> {
         }
     }
 
-    async fn get(&mut self, kind: &Kind, name: &ObjectName) -> Result<Option<std::sync::Arc<Stored>>, PreviewError> {
+    async fn get(
+        &mut self,
+        kind: &Kind,
+        name: &ObjectName,
+    ) -> Result<Option<std::sync::Arc<Stored>>, PreviewError> {
         loop {
             match self.look(kind, name) {
                 Lookup::Present(stored) => return Ok(Some(stored)),

@@ -61,10 +61,7 @@ pub struct Invalid {
 impl Invalid {
     /// Names the field, and says what is wrong with it and the way out.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { field: field.into(), message: message.into() }
     }
 }
 

@@ -68,12 +68,7 @@ impl<K: Clone + Ord + Tenant> Queue<K> {
             failures: BTreeMap::new(),
             counter: 0,
         };
-        Self {
-            state: Mutex::new(state),
-            changed: Notify::new(),
-            context,
-            ledger: Ledger::default(),
-        }
+        Self { state: Mutex::new(state), changed: Notify::new(), context, ledger: Ledger::default() }
     }
 
     /// Adds a key, to be given out as soon as may be.
@@ -113,9 +108,7 @@ impl<K: Clone + Ord + Tenant> Queue<K> {
             *failures = failures.saturating_add(1);
             *failures
         };
-        let longest = FIRST_PAUSE
-            .saturating_mul(1 << (failures - 1).min(16))
-            .min(LONGEST_PAUSE);
+        let longest = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST_PAUSE);
         let jitter = self.context.below(longest.as_millis() as u64 / 2);
         let pause = longest - Duration::from_millis(jitter);
         self.add_after(key, pause);

@@ -42,10 +42,7 @@ fn claim(claim: View<'_>) -> Condition {
 }
 
 fn service(service: View<'_>) -> Condition {
-    let addresses = service
-        .0
-        .pointer("/status/loadBalancer/ingress")
-        .and_then(Value::as_array);
+    let addresses = service.0.pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
     match service.text("/spec/type") {
         "LoadBalancer" if addresses.is_none_or(Vec::is_empty) => {
             Condition::pending("NoAddress", "no load balancer address yet")
@@ -81,11 +78,7 @@ fn stateful_set(set: View<'_>) -> Condition {
     let ready = set.count("/status/readyReplicas");
     let rolling = set.text("/spec/updateStrategy/type") != "OnDelete";
     if !set.is_observed() || (rolling && set.count("/status/updatedReplicas") < wanted) {
-        let updated = if set.is_observed() {
-            set.count("/status/updatedReplicas")
-        } else {
-            0
-        };
+        let updated = if set.is_observed() { set.count("/status/updatedReplicas") } else { 0 };
         return Condition::pending("RollingOut", format!("{updated} of {wanted} updated"));
     }
     if ready < wanted {
@@ -121,10 +114,7 @@ struct View<'a>(&'a Value);
 
 impl<'a> View<'a> {
     fn text(self, pointer: &str) -> &'a str {
-        self.0
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
     fn number(self, pointer: &str) -> Option<i64> {
@@ -142,10 +132,7 @@ impl<'a> View<'a> {
 
     fn condition(self, kind: &str) -> Option<View<'a>> {
         let conditions = self.0.pointer("/status/conditions")?.as_array()?;
-        conditions
-            .iter()
-            .map(View)
-            .find(|condition| condition.text("/type") == kind)
+        conditions.iter().map(View).find(|condition| condition.text("/type") == kind)
     }
 
     /// Ready when this condition is true.
@@ -176,10 +163,7 @@ impl<'a> View<'a> {
         if self.number("/status/observedGeneration").is_some() && !self.is_observed() {
             return Condition::pending("NotObserved", "its controller has not seen its last change yet");
         }
-        match ["Ready", "Available"]
-            .into_iter()
-            .find(|kind| self.condition(kind).is_some())
-        {
+        match ["Ready", "Available"].into_iter().find(|kind| self.condition(kind).is_some()) {
             Some(kind) => self.says(kind),
             None => Condition::ready(),
         }

@@ -70,10 +70,7 @@ impl Reconciler {
                 _ = stopping.wait_for(|stop| *stop) => return,
                 key = self.queue.next() => key,
             };
-            let working = Working {
-                queue: &self.queue,
-                key,
-            };
+            let working = Working { queue: &self.queue, key };
             self.pass(&working.key).await;
         }
     }
@@ -214,9 +211,7 @@ impl Pass<'_> {
             Ok(invalid) if invalid.is_empty() => {}
             Ok(invalid) => {
                 let fields: Vec<_> = invalid.iter().map(ToString::to_string).collect();
-                return self
-                    .quarantine(Condition::failed("InvalidSpec", fields.join("; ")))
-                    .await;
+                return self.quarantine(Condition::failed("InvalidSpec", fields.join("; "))).await;
             }
             Err(poison) => return self.quarantine(poison.condition()).await,
         }
@@ -228,17 +223,12 @@ impl Pass<'_> {
         self.trace.note(|pass| {
             pass.reads = findings.reads.iter().map(ToString::to_string).collect();
             let problems = findings.problems.iter();
-            pass.problems = problems
-                .map(|problem| format!("{}: {}", problem.reason, problem.message))
-                .collect();
+            pass.problems =
+                problems.map(|problem| format!("{}: {}", problem.reason, problem.message)).collect();
         });
         if findings.loading {
             // Queued again when it is loaded.
-            return if findings.retry {
-                Next::Retry
-            } else {
-                Next::Settled
-            };
+            return if findings.retry { Next::Retry } else { Next::Settled };
         }
         let written = self.report(Some(subject.as_ref()), &mut findings).await;
         match (findings.retry, written, findings.look_again) {
@@ -253,10 +243,7 @@ impl Pass<'_> {
     async fn quarantine(&mut self, why: Condition) -> Next {
         tracing::warn!(primary = %self.key.name, reason = why.reason, why.message, "cannot be worked on");
         let panicked = why.reason == PANICKED;
-        let mut findings = Findings {
-            problems: vec![why],
-            ..Findings::default()
-        };
+        let mut findings = Findings { problems: vec![why], ..Findings::default() };
         self.cache().record(self.key, &self.stored.uid, &Reads::new());
         match self.report(None, &mut findings).await {
             Ok(_) if panicked => Next::Retry,
@@ -345,9 +332,7 @@ impl Pass<'_> {
 fn unwatched(planned: &Planned) -> BTreeSet<(Kind, ObjectName)> {
     let dependents = planned.dependents.iter();
     let unwatched = dependents.filter(|dependent| !dependent.config.watched);
-    unwatched
-        .map(|dependent| (dependent.kind.clone(), dependent.name.clone()))
-        .collect()
+    unwatched.map(|dependent| (dependent.kind.clone(), dependent.name.clone())).collect()
 }
 
 /// The world as the runtime's cache has it.

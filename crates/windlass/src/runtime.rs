@@ -69,7 +69,9 @@ pub enum Error {
         message: String,
     },
     /// With these times two replicas could write at once.
-    #[error("failed to arrange replicas: {0:?} does not have retry < renew_deadline < duration, in whole seconds")]
+    #[error(
+        "failed to arrange replicas: {0:?} does not have retry < renew_deadline < duration, in whole seconds"
+    )]
     Times(LeaseTimes),
     /// The port could not be served.
     #[error("failed to serve the operator's port")]
@@ -104,39 +106,27 @@ impl Runtime {
     /// Works on at most so many primaries at once.
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
-        Self {
-            workers: workers.max(1),
-            ..self
-        }
+        Self { workers: workers.max(1), ..self }
     }
 
     /// Installs the definitions of the operators' kinds before starting.
     #[must_use]
     pub fn install_crds(self) -> Self {
-        Self {
-            install: true,
-            ..self
-        }
+        Self { install: true, ..self }
     }
 
     /// Works only while it holds this Lease, so that of several replicas one works and the others stand by with warm
     /// caches. A replica that loses it stops writing before another starts.
     #[must_use]
     pub fn leader(self, lease: LeaseName) -> Self {
-        Self {
-            arrangement: Arrangement::Leader(lease),
-            ..self
-        }
+        Self { arrangement: Arrangement::Leader(lease), ..self }
     }
 
     /// Shares the primaries with the other replicas of this group; in place of [`Runtime::leader`]. Each replica has a
     /// Lease, whose name begins with that of the group. No primary is ever written by two at once.
     #[must_use]
     pub fn shards(self, group: LeaseName) -> Self {
-        Self {
-            arrangement: Arrangement::Shards(group),
-            ..self
-        }
+        Self { arrangement: Arrangement::Shards(group), ..self }
     }
 
     /// Other times for its Lease than the usual ones.
@@ -149,19 +139,13 @@ impl Runtime {
     /// process of this name are added.
     #[must_use]
     pub fn identity(self, identity: impl Into<String>) -> Self {
-        Self {
-            identity: identity.into(),
-            ..self
-        }
+        Self { identity: identity.into(), ..self }
     }
 
     /// Serves metrics, health, readiness and the explain records here.
     #[must_use]
     pub fn listen(self, listener: TcpListener) -> Self {
-        Self {
-            listener: Some(listener),
-            ..self
-        }
+        Self { listener: Some(listener), ..self }
     }
 
     /// What is served there, without a socket.
@@ -199,7 +183,8 @@ impl Runtime {
             return Err(Error::Times(self.times));
         }
         // Part of the name of an object, where there is a Lease for each replica.
-        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+        let letter =
+            |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
         let identity: String = self.identity.chars().map(letter).take(LONGEST_IDENTITY).collect();
         let identity = format!("{}-{}", identity.trim_matches('-'), self.context.name_suffix());
         let (client, context) = (self.client.clone(), self.context.clone());
@@ -223,16 +208,9 @@ impl Runtime {
             }
         }
         let (commands, mut inbox) = mpsc::unbounded_channel();
-        let controllers: Vec<_> = self
-            .operators
-            .iter()
-            .flat_map(|operator| operator.controllers().iter().cloned())
-            .collect();
-        let names: BTreeSet<String> = self
-            .operators
-            .iter()
-            .map(|operator| operator.name().into())
-            .collect();
+        let controllers: Vec<_> =
+            self.operators.iter().flat_map(|operator| operator.controllers().iter().cloned()).collect();
+        let names: BTreeSet<String> = self.operators.iter().map(|operator| operator.name().into()).collect();
         let externals: Externals = self
             .operators
             .iter()
@@ -240,10 +218,7 @@ impl Runtime {
             .map(|external| (external.kind(), Arc::clone(external)))
             .collect();
         let queue = Arc::new(Queue::new(self.context.clone()));
-        let primaries = controllers
-            .iter()
-            .map(|controller| controller.kind().clone())
-            .collect();
+        let primaries = controllers.iter().map(|controller| controller.kind().clone()).collect();
         let cache = Arc::new(Cache::new(Arc::clone(&queue), commands, primaries, names.clone()));
         for controller in &controllers {
             cache.open(controller.kind());

@@ -76,9 +76,7 @@ impl Status {
     }
 
     pub(crate) fn entry(&self, type_name: &str, name: &str) -> Option<&DependentStatus> {
-        self.dependents
-            .iter()
-            .find(|entry| entry.dependent_type == type_name && entry.dependent_name == name)
+        self.dependents.iter().find(|entry| entry.dependent_type == type_name && entry.dependent_name == name)
     }
 
     /// One line about a dependent: `Ready`, or its state and why.
@@ -94,9 +92,7 @@ impl Status {
     /// Whether the primary is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.conditions
-            .iter()
-            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        self.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
     }
 
     /// The status after a pass that found these outcomes, and problems that belong to no dependent. Of `previous`
@@ -109,10 +105,7 @@ impl Status {
         now: Timestamp,
     ) -> Self {
         let now = Time(now);
-        let mut dependents: Vec<_> = outcomes
-            .iter()
-            .map(|outcome| outcome.entry(previous, &now))
-            .collect();
+        let mut dependents: Vec<_> = outcomes.iter().map(|outcome| outcome.entry(previous, &now)).collect();
         dependents.sort_by(|a, b| {
             (&a.dependent_type, &a.dependent_name).cmp(&(&b.dependent_type, &b.dependent_name))
         });
@@ -120,27 +113,14 @@ impl Status {
             .iter()
             .filter(|outcome| outcome.counts && !outcome.condition.is_ready())
             .map(Trouble::of)
-            .chain(problems.iter().map(|problem| Trouble {
-                what: String::new(),
-                condition: problem.clone(),
-            }))
+            .chain(problems.iter().map(|problem| Trouble { what: String::new(), condition: problem.clone() }))
             .collect();
         troubles.sort_by_key(|trouble| {
             let condition = &trouble.condition;
-            (
-                Reverse(condition.state),
-                condition.reason == HELD,
-                trouble.what.clone(),
-            )
+            (Reverse(condition.state), condition.reason == HELD, trouble.what.clone())
         });
-        let worst = troubles
-            .first()
-            .map_or(State::Ready, |trouble| trouble.condition.state);
-        let of = |state: State| {
-            troubles
-                .iter()
-                .filter(move |trouble| trouble.condition.state == state)
-        };
+        let worst = troubles.first().map_or(State::Ready, |trouble| trouble.condition.state);
+        let of = |state: State| troubles.iter().filter(move |trouble| trouble.condition.state == state);
 
         let mut conditions = Vec::new();
         let mut say = |kind: &str, holds: bool, reason: &str, message: String| {
@@ -158,48 +138,23 @@ impl Status {
             });
         };
         let reason = |state: State, none: &str| {
-            of(state)
-                .next()
-                .map_or(none.to_owned(), |trouble| trouble.condition.reason.clone())
+            of(state).next().map_or(none.to_owned(), |trouble| trouble.condition.reason.clone())
         };
         let all = |state: State| of(state).map(Trouble::to_string).collect::<Vec<_>>().join("; ");
-        say(
-            "Ready",
-            worst == State::Ready,
-            &reason(worst, "Ready"),
-            all(worst),
-        );
+        say("Ready", worst == State::Ready, &reason(worst, "Ready"), all(worst));
         let moving = of(State::Pending).next().is_some();
-        say(
-            "Progressing",
-            moving,
-            &reason(State::Pending, "Settled"),
-            all(State::Pending),
-        );
+        say("Progressing", moving, &reason(State::Pending, "Settled"), all(State::Pending));
         let broken = of(State::Failed).next().is_some();
-        say(
-            "Degraded",
-            broken,
-            &reason(State::Failed, "Healthy"),
-            all(State::Failed),
-        );
+        say("Degraded", broken, &reason(State::Failed, "Healthy"), all(State::Failed));
 
-        Self {
-            observed_generation: generation,
-            conditions,
-            dependents,
-        }
+        Self { observed_generation: generation, conditions, dependents }
     }
 
     /// Whether a reader should learn of the change from `previous` at once: other than progress in detail.
     pub(crate) fn is_urgent_after(&self, previous: &Status) -> bool {
         let gist = |status: &Status| -> Vec<(String, String)> {
             let gist = status.conditions.iter().map(|condition| {
-                let detail = if condition.type_ == "Degraded" {
-                    condition.message.as_str()
-                } else {
-                    ""
-                };
+                let detail = if condition.type_ == "Degraded" { condition.message.as_str() } else { "" };
                 (condition.type_.clone(), format!("{} {detail}", condition.status))
             });
             gist.collect()
@@ -210,10 +165,7 @@ impl Status {
     /// What is newly wrong since `previous`: reason and message of each.
     pub(crate) fn news_since(&self, previous: &Status) -> Option<(String, String)> {
         let degraded = |status: &Status| {
-            let found = status
-                .conditions
-                .iter()
-                .find(|condition| condition.type_ == "Degraded");
+            let found = status.conditions.iter().find(|condition| condition.type_ == "Degraded");
             let broken = found.filter(|condition| condition.status == "True");
             broken.map(|condition| (condition.reason.clone(), condition.message.clone()))
         };

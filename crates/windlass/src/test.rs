@@ -34,12 +34,9 @@ impl Cluster {
     #[allow(clippy::panic, reason = "a test kit fails by panicking")]
     pub fn with<K: Object>(mut self, object: &K) -> Self {
         let tree = serde_json::to_value(object).and_then(serde_json::from_value::<DynamicObject>);
-        let Ok(tree) = tree else {
-            panic!("not an object: {object:?}")
-        };
+        let Ok(tree) = tree else { panic!("not an object: {object:?}") };
         let stored = Stored::new(tree, &Shares::new(Default::default()));
-        self.objects
-            .insert((Kind::of::<K>(), stored.name.clone()), Arc::new(stored));
+        self.objects.insert((Kind::of::<K>(), stored.name.clone()), Arc::new(stored));
         self
     }
 
@@ -76,10 +73,8 @@ impl Source for Cluster {
     }
 
     fn selected(&self, read: &Read) -> Option<Vec<Arc<Stored>>> {
-        let matching = self
-            .objects
-            .iter()
-            .filter(|((kind, _), stored)| kind == read.kind() && read.matches(stored));
+        let matching =
+            self.objects.iter().filter(|((kind, _), stored)| kind == read.kind() && read.matches(stored));
         Some(matching.map(|(_, stored)| Arc::clone(stored)).collect())
     }
 
@@ -88,11 +83,7 @@ impl Source for Cluster {
     }
 
     fn random(&self, key: &str, length: usize) -> String {
-        key.chars()
-            .filter(char::is_ascii_alphanumeric)
-            .cycle()
-            .take(length)
-            .collect()
+        key.chars().filter(char::is_ascii_alphanumeric).cycle().take(length).collect()
     }
 }
 
@@ -112,22 +103,13 @@ impl Planned {
     /// Kind and name of all dependents, in order: `Deployment sample-api`.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.0
-            .dependents
-            .iter()
-            .map(|d| format!("{} {}", d.kind, d.name.name))
-            .collect()
+        self.0.dependents.iter().map(|d| format!("{} {}", d.kind, d.name.name)).collect()
     }
 
     /// All dependents as they are to be applied, for snapshots.
     #[must_use]
     pub fn objects(&self) -> Vec<Value> {
-        self.0
-            .dependents
-            .iter()
-            .filter(|d| !d.keep)
-            .map(|d| d.desired.clone())
-            .collect()
+        self.0.dependents.iter().filter(|d| !d.keep).map(|d| d.desired.clone()).collect()
     }
 
     /// What the plan reported without stopping.

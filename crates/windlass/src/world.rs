@@ -22,11 +22,7 @@ pub struct World {
 
 impl World {
     pub(crate) fn new(source: Box<dyn Source>, namespace: impl Into<String>) -> Self {
-        Self {
-            source,
-            namespace: namespace.into(),
-            reads: RefCell::default(),
-        }
+        Self { source, namespace: namespace.into(), reads: RefCell::default() }
     }
 
     /// The object of this name in the primary's namespace, if there is one.
@@ -44,9 +40,7 @@ impl World {
     pub fn get_in<K: Object>(&self, namespace: &str, name: &str) -> Result<Option<K>, Halt> {
         let kind = Kind::of::<K>();
         let namespace = if kind.namespaced() { namespace } else { "" };
-        self.read(&kind, ObjectName::new(namespace, name))?
-            .map(|stored| decode(&kind, &stored))
-            .transpose()
+        self.read(&kind, ObjectName::new(namespace, name))?.map(|stored| decode(&kind, &stored)).transpose()
     }
 
     /// The object of this name in the primary's namespace, which the plan cannot do without.
@@ -54,8 +48,7 @@ impl World {
     /// # Errors
     /// Halts while it is not there.
     pub fn need<K: Object>(&self, name: &str) -> Result<K, Halt> {
-        self.get(name)?
-            .ok_or_else(|| Halt::absent(&Kind::of::<K>(), name))
+        self.get(name)?.ok_or_else(|| Halt::absent(&Kind::of::<K>(), name))
     }
 
     /// A dependent of this plan as it is now.
@@ -79,9 +72,8 @@ impl World {
         let Some(stored) = self.read(&kind, ObjectName::new("", id))? else {
             return Ok(None);
         };
-        serde_json::from_value(external::observed(&stored)).map_err(|error| {
-            Halt::failed("Undecodable", format!("failed to decode {kind} {id}: {error}"))
-        })
+        serde_json::from_value(external::observed(&stored))
+            .map_err(|error| Halt::failed("Undecodable", format!("failed to decode {kind} {id}: {error}")))
     }
 
     /// All objects that match, ordered by namespace and name.
@@ -96,15 +88,9 @@ impl World {
             Namespaces::All => vec![None],
             Namespaces::Named(names) => names.iter().cloned().map(Some).collect(),
             Namespaces::Labelled(labels) => {
-                let query = Query {
-                    labels: labels.clone(),
-                    namespaces: Namespaces::All,
-                };
+                let query = Query { labels: labels.clone(), namespaces: Namespaces::All };
                 let found = self.select::<Namespace>(&query)?;
-                found
-                    .into_iter()
-                    .map(|namespace| namespace.metadata.name)
-                    .collect()
+                found.into_iter().map(|namespace| namespace.metadata.name).collect()
             }
         };
         let mut found = Vec::new();
@@ -140,9 +126,7 @@ impl World {
 
     fn read(&self, kind: &Kind, name: ObjectName) -> Result<Option<Arc<Stored>>, Halt> {
         let lookup = self.source.named(kind, &name);
-        self.reads
-            .borrow_mut()
-            .insert(Read::named(kind.clone(), name.clone()));
+        self.reads.borrow_mut().insert(Read::named(kind.clone(), name.clone()));
         match lookup {
             Lookup::Loading => Err(Halt::loading(kind)),
             Lookup::Failed(error) => {
@@ -169,10 +153,7 @@ pub(crate) trait Source {
 
 fn decode<K: Object>(kind: &Kind, stored: &Stored) -> Result<K, Halt> {
     stored.decode().map_err(|error| {
-        Halt::failed(
-            "Undecodable",
-            format!("failed to decode {kind} {}: {error}", stored.name),
-        )
+        Halt::failed("Undecodable", format!("failed to decode {kind} {}: {error}", stored.name))
     })
 }
 
@@ -202,37 +183,25 @@ impl Query {
     /// Objects that a selector matches. A `LabelSelector` of the API converts into one.
     #[must_use]
     pub fn matching(labels: Selector) -> Self {
-        Self {
-            labels,
-            namespaces: Namespaces::Own,
-        }
+        Self { labels, namespaces: Namespaces::Own }
     }
 
     /// In every namespace.
     #[must_use]
     pub fn everywhere(self) -> Self {
-        Self {
-            namespaces: Namespaces::All,
-            ..self
-        }
+        Self { namespaces: Namespaces::All, ..self }
     }
 
     /// In these namespaces.
     #[must_use]
     pub fn in_namespaces(self, names: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            namespaces: Namespaces::Named(names.into_iter().collect()),
-            ..self
-        }
+        Self { namespaces: Namespaces::Named(names.into_iter().collect()), ..self }
     }
 
     /// In the namespaces whose labels a selector matches.
     #[must_use]
     pub fn in_namespaces_matching(self, labels: Selector) -> Self {
-        Self {
-            namespaces: Namespaces::Labelled(labels),
-            ..self
-        }
+        Self { namespaces: Namespaces::Labelled(labels), ..self }
     }
 }
 

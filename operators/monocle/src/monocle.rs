@@ -51,9 +51,7 @@ impl Primary for Monocle {
     fn defaults(&mut self) {
         // Not a default of the schema: that would be set even where the older name is used.
         let older = self.spec.monocle_public_url.take();
-        self.spec
-            .public_url
-            .get_or_insert_with(|| older.unwrap_or_else(|| DEFAULT_PUBLIC_URL.into()));
+        self.spec.public_url.get_or_insert_with(|| older.unwrap_or_else(|| DEFAULT_PUBLIC_URL.into()));
     }
 
     fn validity(&self) -> Vec<Invalid> {
@@ -63,14 +61,8 @@ impl Primary for Monocle {
                 format!("is too long for the names of its children; use at most {LONGEST_NAME} letters");
             invalid.push(Invalid::new("metadata.name", message));
         }
-        if !["http://", "https://"]
-            .iter()
-            .any(|scheme| self.public_url().starts_with(scheme))
-        {
-            invalid.push(Invalid::new(
-                "spec.publicURL",
-                "is not a URL; use http://… or https://…",
-            ));
+        if !["http://", "https://"].iter().any(|scheme| self.public_url().starts_with(scheme)) {
+            invalid.push(Invalid::new("spec.publicURL", "is not a URL; use http://… or https://…"));
         }
         invalid
     }
@@ -100,20 +92,12 @@ impl Primary for Monocle {
 
         // Of the Secret only the values matter: a new one rolls out API and crawler, a new label does not.
         let tokens = content_hash(&world.need::<Secret>(&self.secret_name())?.data);
-        let api = plan
-            .add(api_deployment::build(self, &tokens))
-            .after(&elastic)
-            .ready();
-        plan.add(crawler_deployment::build(self, &tokens))
-            .after(&api)
-            .ready();
+        let api = plan.add(api_deployment::build(self, &tokens)).after(&elastic).ready();
+        plan.add(crawler_deployment::build(self, &tokens)).after(&api).ready();
 
         rollout::look(self, world, plan)?;
         let identities = identities::look(self, world)?;
-        identities
-            .running_or_finished
-            .iter()
-            .for_each(|job| drop(plan.keep(job)));
+        identities.running_or_finished.iter().for_each(|job| drop(plan.keep(job)));
         plan.add_each(identities.to_run);
         if let Some(problem) = identities.problem {
             plan.fail(problem.reason, problem.message);
@@ -141,17 +125,11 @@ impl Monocle {
     }
 
     fn secret_name(&self) -> String {
-        self.spec
-            .secret_ref
-            .as_ref()
-            .map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
+        self.spec.secret_ref.as_ref().map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
     }
 
     fn config_name(&self) -> String {
-        self.spec
-            .config_ref
-            .as_ref()
-            .map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
+        self.spec.config_ref.as_ref().map_or_else(|| self.child("api"), |theirs| theirs.name.clone())
     }
 
     fn public_url(&self) -> &str {
@@ -159,11 +137,7 @@ impl Monocle {
     }
 
     fn elastic_url(&self) -> String {
-        self.spec
-            .elastic
-            .url
-            .clone()
-            .unwrap_or_else(|| format!("http://{}:9200", self.child("elastic")))
+        self.spec.elastic.url.clone().unwrap_or_else(|| format!("http://{}:9200", self.child("elastic")))
     }
 }
 

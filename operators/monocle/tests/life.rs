@@ -30,30 +30,18 @@ async fn it_comes_up_with_few_requests_and_is_then_silent() {
     harbour.apply(SAMPLE).await;
     harbour.ready().await;
     assert_eq!(harbour.names::<StatefulSet>().await, ["monocle-sample-elastic"]);
-    assert_eq!(
-        harbour.names::<Deployment>().await,
-        ["monocle-sample-api", "monocle-sample-crawler"]
-    );
+    assert_eq!(harbour.names::<Deployment>().await, ["monocle-sample-api", "monocle-sample-crawler"]);
     assert_eq!(
         harbour.names::<Service>().await,
         ["kubernetes", "monocle-sample-api", "monocle-sample-elastic"]
     );
     assert_eq!(harbour.names::<Secret>().await, ["monocle-sample-api"]);
-    assert_eq!(
-        harbour.names::<ConfigMap>().await,
-        ["kube-root-ca.crt", "monocle-sample-api"]
-    );
-    assert!(
-        harbour.names::<Job>().await.is_empty(),
-        "the first content needs no update of identities"
-    );
+    assert_eq!(harbour.names::<ConfigMap>().await, ["kube-root-ca.crt", "monocle-sample-api"]);
+    assert!(harbour.names::<Job>().await.is_empty(), "the first content needs no update of identities");
 
     let work = harbour.requests();
     let total: u64 = work.values().sum();
-    assert!(
-        total <= CHILDREN + 2,
-        "{total} requests for {CHILDREN} children: {work:?}"
-    );
+    assert!(total <= CHILDREN + 2, "{total} requests for {CHILDREN} children: {work:?}");
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     assert_eq!(harbour.requests(), work, "a day later it has asked for something");
 }
@@ -78,32 +66,20 @@ async fn a_new_secret_value_rolls_out_api_and_crawler_once() {
     let merge = PatchParams::default();
 
     let label = json!({"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}});
-    secrets
-        .patch("monocle-sample-api", &merge, &Patch::Merge(label))
-        .await
-        .unwrap();
+    secrets.patch("monocle-sample-api", &merge, &Patch::Merge(label)).await.unwrap();
     harbour.settle().await;
     assert_eq!(
         rollouts(&harbour).await,
-        BTreeMap::from([
-            ("monocle-sample-api".into(), 1),
-            ("monocle-sample-crawler".into(), 1)
-        ])
+        BTreeMap::from([("monocle-sample-api".into(), 1), ("monocle-sample-crawler".into(), 1)])
     );
 
     let value = json!({"stringData": {"CRAWLERS_API_KEY": "another"}});
-    secrets
-        .patch("monocle-sample-api", &merge, &Patch::Merge(value))
-        .await
-        .unwrap();
+    secrets.patch("monocle-sample-api", &merge, &Patch::Merge(value)).await.unwrap();
     harbour.settle().await;
     harbour.ready().await;
     assert_eq!(
         rollouts(&harbour).await,
-        BTreeMap::from([
-            ("monocle-sample-api".into(), 2),
-            ("monocle-sample-crawler".into(), 2)
-        ])
+        BTreeMap::from([("monocle-sample-api".into(), 2), ("monocle-sample-crawler".into(), 2)])
     );
 }
 
@@ -117,10 +93,7 @@ async fn new_configs_run_one_job_each_and_never_two_at_once() {
     for name in ["one", "two"] {
         let config = format!("workspaces:\n  - name: {name}\n    crawlers: []\n");
         let data = json!({"data": {"config.yaml": config}});
-        configs
-            .patch("monocle-sample-api", &PatchParams::default(), &Patch::Merge(data))
-            .await
-            .unwrap();
+        configs.patch("monocle-sample-api", &PatchParams::default(), &Patch::Merge(data)).await.unwrap();
         tokio::task::yield_now().await;
     }
     let mut most = 0;
@@ -132,16 +105,8 @@ async fn new_configs_run_one_job_each_and_never_two_at_once() {
     }
     assert_eq!(most, 1, "never two Jobs at once");
     let jobs = harbour.list::<Job>().await;
-    assert!(
-        jobs.iter().all(is_finished) && (1..=2).contains(&jobs.len()),
-        "{} Jobs",
-        jobs.len()
-    );
-    assert_eq!(
-        rollouts(&harbour).await,
-        revisions,
-        "pods are not restarted for a config"
-    );
+    assert!(jobs.iter().all(is_finished) && (1..=2).contains(&jobs.len()), "{} Jobs", jobs.len());
+    assert_eq!(rollouts(&harbour).await, revisions, "pods are not restarted for a config");
     // The Jobs go by their time to live, and do not come back.
     tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
     assert!(harbour.names::<Job>().await.is_empty());
@@ -155,16 +120,9 @@ async fn a_config_that_does_not_parse_is_reported_and_nothing_runs() {
     harbour.ready().await;
     let data = json!({"data": {"config.yaml": "workspaces:\n  - name: [broken\n"}});
     let merge = PatchParams::default();
-    harbour
-        .api::<ConfigMap>()
-        .patch("monocle-sample-api", &merge, &Patch::Merge(data))
-        .await
-        .unwrap();
+    harbour.api::<ConfigMap>().patch("monocle-sample-api", &merge, &Patch::Merge(data)).await.unwrap();
     let degraded = harbour.condition("Degraded", "True").await;
-    assert!(
-        degraded["message"].as_str().unwrap().contains("line"),
-        "{degraded}"
-    );
+    assert!(degraded["message"].as_str().unwrap().contains("line"), "{degraded}");
     assert!(harbour.names::<Job>().await.is_empty());
 }
 
@@ -175,25 +133,13 @@ async fn what_is_edited_or_deleted_by_hand_is_put_back() {
     harbour.ready().await;
     let deployments = harbour.api::<Deployment>();
     let edit = json!({"spec": {"replicas": 3}});
-    deployments
-        .patch("monocle-sample-api", &PatchParams::default(), &Patch::Merge(edit))
-        .await
-        .unwrap();
-    harbour
-        .api::<Service>()
-        .delete("monocle-sample-elastic", &DeleteParams::default())
-        .await
-        .unwrap();
+    deployments.patch("monocle-sample-api", &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
+    harbour.api::<Service>().delete("monocle-sample-elastic", &DeleteParams::default()).await.unwrap();
     harbour.settle().await;
     harbour.ready().await;
     let api = deployments.get("monocle-sample-api").await.unwrap();
     assert_eq!(api.spec.unwrap().replicas, Some(1));
-    assert!(
-        harbour
-            .names::<Service>()
-            .await
-            .contains(&"monocle-sample-elastic".to_owned())
-    );
+    assert!(harbour.names::<Service>().await.contains(&"monocle-sample-elastic".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,11 +147,7 @@ async fn deletion_leaves_nothing() {
     let mut harbour = Harbour::start(operator).await;
     harbour.apply(SAMPLE).await;
     harbour.ready().await;
-    harbour
-        .api::<Monocle>()
-        .delete("monocle-sample", &DeleteParams::background())
-        .await
-        .unwrap();
+    harbour.api::<Monocle>().delete("monocle-sample", &DeleteParams::background()).await.unwrap();
     harbour.settle().await;
     assert_eq!(harbour.names::<Service>().await, ["kubernetes"]);
     assert_eq!(harbour.names::<ConfigMap>().await, ["kube-root-ca.crt"]);
@@ -213,12 +155,7 @@ async fn deletion_leaves_nothing() {
     assert!(harbour.names::<StatefulSet>().await.is_empty());
     assert!(harbour.names::<Deployment>().await.is_empty());
     assert!(harbour.names::<ReplicaSet>().await.is_empty());
-    assert!(
-        harbour
-            .names::<k8s_openapi::api::core::v1::Pod>()
-            .await
-            .is_empty()
-    );
+    assert!(harbour.names::<k8s_openapi::api::core::v1::Pod>().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,11 +177,7 @@ async fn wrong_fields_are_refused_by_the_api_and_the_operator_goes_on() {
         "metadata": {"name": "wrong"}, "spec": {"publicURL": "ftp://x"},
     });
     let params = PatchParams::apply("test");
-    let refused = harbour
-        .api::<Monocle>()
-        .patch("wrong", &params, &Patch::Apply(wrong))
-        .await
-        .unwrap_err();
+    let refused = harbour.api::<Monocle>().patch("wrong", &params, &Patch::Apply(wrong)).await.unwrap_err();
     assert!(refused.to_string().contains("spec.publicURL"), "{refused}");
     harbour.apply(SAMPLE).await;
     harbour.ready().await;
@@ -268,12 +201,6 @@ async fn no_crash_stale_read_or_broken_watch_leaves_another_world() {
 }
 
 fn is_finished(job: &Job) -> bool {
-    let conditions = job
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_deref())
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .any(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
 }

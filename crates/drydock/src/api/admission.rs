@@ -85,7 +85,9 @@ fn protect(admission: &Admission<'_>, object: &mut Value) {
         ("persistentvolumeclaims", "kubernetes.io/pvc-protection"),
         ("persistentvolumes", "kubernetes.io/pv-protection"),
     ];
-    let Some((_, finalizer)) = PROTECTED.iter().find(|(plural, _)| admission.is_for("", plural)) else { return };
+    let Some((_, finalizer)) = PROTECTED.iter().find(|(plural, _)| admission.is_for("", plural)) else {
+        return;
+    };
     let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
     if let Some(list) = finalizers.as_array_mut()
         && !list.iter().any(|known| known == finalizer)

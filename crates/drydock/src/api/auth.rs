@@ -61,16 +61,8 @@ impl User {
     /// An authenticated user.
     #[must_use]
     pub fn new(name: &str, groups: &[&str]) -> Self {
-        let groups = groups
-            .iter()
-            .chain(&[AUTHENTICATED])
-            .map(|group| (*group).to_owned())
-            .collect();
-        Self {
-            name: name.to_owned(),
-            groups,
-            ..Self::default()
-        }
+        let groups = groups.iter().chain(&[AUTHENTICATED]).map(|group| (*group).to_owned()).collect();
+        Self { name: name.to_owned(), groups, ..Self::default() }
     }
 
     /// A member of `system:masters`.
@@ -89,11 +81,7 @@ impl User {
     /// Somebody who did not say who they are.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self {
-            name: ANONYMOUS.to_owned(),
-            groups: vec![UNAUTHENTICATED.to_owned()],
-            ..Self::default()
-        }
+        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
     /// Whether the user may do everything.
@@ -169,13 +157,7 @@ impl<'a> Attributes<'a> {
         let (group, resource) = (path.group.as_str(), path.resource.as_str());
         Self {
             verb,
-            target: Target::Resource(ResourceTarget {
-                group,
-                resource,
-                subresource,
-                namespace,
-                name,
-            }),
+            target: Target::Resource(ResourceTarget { group, resource, subresource, namespace, name }),
         }
     }
 
@@ -206,10 +188,7 @@ impl<'a> Attributes<'a> {
             }
         };
         // Never anything that a browser takes for a page.
-        let mut message = message
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;");
+        let mut message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         if !reason.is_empty() {
             message = format!("{message}: {reason}");
         }
@@ -248,11 +227,7 @@ impl Auth {
     /// # Errors
     /// When there is no key to be had.
     pub fn new() -> Result<Self, KeyError> {
-        Ok(Self {
-            policy: RwLock::default(),
-            signer: Signer::new()?,
-            modes: Mutex::default(),
-        })
+        Ok(Self { policy: RwLock::default(), signer: Signer::new()?, modes: Mutex::default() })
     }
 
     /// Whether a user may do that, and why.
@@ -312,10 +287,7 @@ pub fn requester(
         }
         request::Target::Path(path) => {
             let verb = method.as_str().to_lowercase();
-            let wanted = Attributes {
-                verb: &verb,
-                target: Target::Path(path),
-            };
+            let wanted = Attributes { verb: &verb, target: Target::Path(path) };
             impersonation::apply(&server.auth, user, headers, &wanted)
         }
     }

@@ -141,7 +141,8 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             absent(map, "reinvocationPolicy", || "Never".into());
         }
         "admissionregistration.v1.ValidatingWebhook" => webhook(map),
-        "admissionregistration.v1.RuleWithOperations" | "admissionregistration.v1.NamedRuleWithOperations" => {
+        "admissionregistration.v1.RuleWithOperations"
+        | "admissionregistration.v1.NamedRuleWithOperations" => {
             absent(map, "scope", || "*".into());
         }
         "admissionregistration.v1.ServiceReference" => absent(map, "port", || 443.into()),
@@ -164,7 +165,9 @@ fn pod(map: &mut Fields) {
     absent(spec, "enableServiceLinks", || true.into());
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else { continue };
+            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else {
+                continue;
+            };
             let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { continue };
             let requests = resources.entry("requests").or_insert_with(|| json!({}));
             if let Some(requests) = requests.as_object_mut() {
@@ -193,8 +196,11 @@ fn pod_spec(map: &mut Fields) {
     if map.get("hostNetwork") == Some(&Value::Bool(true)) {
         for list in ["initContainers", "containers"] {
             let containers = map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-            for port in containers.filter_map(|c| c.get_mut("ports")).filter_map(Value::as_array_mut).flatten() {
-                if let (Some(number), Some(port)) = (port.get("containerPort").cloned(), port.as_object_mut()) {
+            for port in
+                containers.filter_map(|c| c.get_mut("ports")).filter_map(Value::as_array_mut).flatten()
+            {
+                if let (Some(number), Some(port)) = (port.get("containerPort").cloned(), port.as_object_mut())
+                {
                     absent(port, "hostPort", || number);
                 }
             }
@@ -257,7 +263,9 @@ fn service_port(map: &mut Fields) {
 fn namespace(map: &mut Fields) {
     let metadata = map.entry("metadata").or_insert_with(|| json!({}));
     let name = metadata["name"].as_str().unwrap_or_default().to_owned();
-    if !name.is_empty() && let Some(metadata) = metadata.as_object_mut() {
+    if !name.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         if let Some(labels) = labels.as_object_mut() {
             labels.insert("kubernetes.io/metadata.name".into(), name.into());

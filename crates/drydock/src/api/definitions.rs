@@ -31,8 +31,11 @@ pub fn is_definition(resource: &Resource) -> bool {
 /// The status of a new definition: nothing is accepted yet.
 pub(super) fn prepare_create(_: &Write<'_>, object: &mut Value) -> Outcome<()> {
     let versions = object["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let stored: Vec<&Value> =
-        versions.iter().filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
+    let stored: Vec<&Value> = versions
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .map(|version| &version["name"])
+        .collect();
     let stored = if stored.is_empty() { Value::Null } else { json!(stored) };
     object["status"] =
         json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
@@ -68,8 +71,7 @@ pub(super) fn mark_terminating(object: &mut Value, context: &Context) {
 }
 
 fn set_condition(object: &mut Value, now: &str, kind: &str, reason: &str, message: &str) {
-    let condition =
-        json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
+    let condition = json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
     match object["status"]["conditions"].as_array_mut() {
         Some(list) => match list.iter_mut().find(|known| known["type"] == kind) {
             Some(known) if known["status"] == "True" && known["reason"] == reason => {}
@@ -100,7 +102,8 @@ fn is_established(definition: &Value) -> bool {
 
 fn resources(server: &Server, definition: &Value) -> Vec<Arc<Resource>> {
     let spec = &definition["spec"];
-    let names: Names = serde_json::from_value(definition["status"]["acceptedNames"].clone()).unwrap_or_default();
+    let names: Names =
+        serde_json::from_value(definition["status"]["acceptedNames"].clone()).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     versions
@@ -155,7 +158,12 @@ fn columns(printer: &Value) -> Vec<Column> {
         Some(printer) => columns.extend(printer.iter().map(|one| Column {
             priority: one["priority"].as_i64().unwrap_or(0),
             description: text(&one["description"]),
-            ..column(&text(&one["name"]), &text(&one["type"]), &text(&one["format"]), one["jsonPath"].as_str())
+            ..column(
+                &text(&one["name"]),
+                &text(&one["type"]),
+                &text(&one["format"]),
+                one["jsonPath"].as_str(),
+            )
         })),
         None => columns.push(column("Age", "date", "", Some(".metadata.creationTimestamp"))),
     }
@@ -241,8 +249,7 @@ async fn remove_instances(server: &Server, definitions: &Arc<Resource>, definiti
 
 async fn release(server: &Server, definitions: &Arc<Resource>, user: &User, name: &str) {
     let release = |_: &Write<'_>, definition: &mut Value| {
-        if let Some(finalizers) =
-            metadata_mut(definition).get_mut("finalizers").and_then(Value::as_array_mut)
+        if let Some(finalizers) = metadata_mut(definition).get_mut("finalizers").and_then(Value::as_array_mut)
         {
             finalizers.retain(|finalizer| finalizer != FINALIZER);
         }

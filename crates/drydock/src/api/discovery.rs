@@ -16,7 +16,9 @@ use super::registry::{Registry, Resource, api_version};
 pub fn wants_aggregated(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accept.split(',').next().is_some_and(|first| {
-        first.contains("as=APIGroupDiscoveryList") && first.contains("g=apidiscovery.k8s.io") && first.contains("v=v2")
+        first.contains("as=APIGroupDiscoveryList")
+            && first.contains("g=apidiscovery.k8s.io")
+            && first.contains("v=v2")
     })
 }
 
@@ -154,7 +156,8 @@ fn aggregate(registry: &Registry, core: bool) -> Value {
             let versions = versions
                 .iter()
                 .map(|version| {
-                    let listed = resources(registry, &name, version).map(|r| aggregated(r)).collect::<Vec<_>>();
+                    let listed =
+                        resources(registry, &name, version).map(|r| aggregated(r)).collect::<Vec<_>>();
                     json!({"version": version, "resources": listed, "freshness": "Current"})
                 })
                 .collect::<Vec<_>>();
@@ -168,7 +171,8 @@ fn aggregate(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated(resource: &Resource) -> Value {
-    let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),

@@ -40,10 +40,8 @@ pub fn answer(
     query: &Query,
 ) -> Outcome<Option<BoxStream<'static, Bytes>>> {
     let options = Options::parse(query, &key.name, server.context.now())?;
-    let stored = server
-        .store
-        .get(resource.table, key)
-        .ok_or_else(|| Failure::not_found(resource, &key.name))?;
+    let stored =
+        server.store.get(resource.table, key).ok_or_else(|| Failure::not_found(resource, &key.name))?;
     let pod = decoded(&stored)?;
     let container = container(&pod, &key.name, options.container.as_deref())?;
     if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
@@ -66,17 +64,10 @@ impl Options {
                 return Ok(None);
             };
             text.parse().map(Some).map_err(|_| {
-                Failure::bad_request(format!(
-                    "strconv.ParseInt: parsing {}: invalid syntax",
-                    quote(text)
-                ))
+                Failure::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quote(text)))
             })
         };
-        let (tail, limit, seconds) = (
-            number("tailLines")?,
-            number("limitBytes")?,
-            number("sinceSeconds")?,
-        );
+        let (tail, limit, seconds) = (number("tailLines")?, number("limitBytes")?, number("sinceSeconds")?);
         let time = query.get("sinceTime").map(|text| {
             text.parse::<Timestamp>().map_err(|_| {
                 let (text, layout) = (quote(text), quote("2006-01-02T15:04:05Z07:00"));
@@ -88,11 +79,7 @@ impl Options {
         let time = time.transpose()?;
         let mut errors = Vec::new();
         if let Some(tail) = tail.filter(|tail| *tail < 0) {
-            errors.push(FieldError::invalid(
-                "tailLines",
-                tail,
-                "must be greater than or equal to 0",
-            ));
+            errors.push(FieldError::invalid("tailLines", tail, "must be greater than or equal to 0"));
         }
         for (field, value) in [("limitBytes", limit), ("sinceSeconds", seconds)] {
             if let Some(value) =
@@ -128,23 +115,15 @@ impl Options {
 fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Outcome<String> {
     let names = |list: &str| -> Vec<String> {
         let containers = pod["spec"][list].as_array().into_iter().flatten();
-        containers
-            .filter_map(|container| container["name"].as_str())
-            .map(ToOwned::to_owned)
-            .collect()
+        containers.filter_map(|container| container["name"].as_str()).map(ToOwned::to_owned).collect()
     };
     let main = names("containers");
-    let all = [
-        names("initContainers"),
-        main.clone(),
-        names("ephemeralContainers"),
-    ]
-    .concat();
+    let all = [names("initContainers"), main.clone(), names("ephemeralContainers")].concat();
     match (wanted, main.as_slice()) {
         (Some(wanted), _) if all.iter().any(|known| known == wanted) => Ok(wanted.to_owned()),
-        (Some(wanted), _) => Err(Failure::bad_request(format!(
-            "container {wanted} is not valid for pod {name}"
-        ))),
+        (Some(wanted), _) => {
+            Err(Failure::bad_request(format!("container {wanted} is not valid for pod {name}")))
+        }
         (None, [only]) => Ok(only.clone()),
         (None, _) => Err(Failure::bad_request(format!(
             "a container name must be specified for pod {name}, choose one of: [{}]",
@@ -156,11 +135,7 @@ fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Outcome<String> {
 /// The id of the life of a container whose log is meant, as a kubelet chooses it.
 fn container_id(pod: &Value, name: &str, container: &str, previous: bool) -> Result<String, String> {
     let place = format!("container {} in pod {}", quote(container), quote(name));
-    let statuses = [
-        "containerStatuses",
-        "initContainerStatuses",
-        "ephemeralContainerStatuses",
-    ];
+    let statuses = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
     let status = statuses
         .iter()
         .flat_map(|list| pod["status"][*list].as_array().into_iter().flatten())
@@ -202,14 +177,7 @@ fn content(log: Log, options: Options) -> BoxStream<'static, Bytes> {
         done: bool,
     }
     let left = options.limit.unwrap_or(usize::MAX);
-    let reader = Reader {
-        log,
-        options,
-        next: 0,
-        left,
-        first: true,
-        done: false,
-    };
+    let reader = Reader { log, options, next: 0, left, first: true, done: false };
     stream::unfold(reader, |mut reader| async move {
         loop {
             if reader.done {

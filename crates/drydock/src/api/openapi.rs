@@ -187,7 +187,8 @@ fn operations(resource: &Resource, place: &str, name: &str, gvk: &Value) -> Vec<
     } else {
         format!("/{place}/{}", resource.plural)
     };
-    let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let parameter =
+        |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
     let writes: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation"].map(parameter).to_vec();
     let content = json!({"application/json": {"schema": {"$ref": format!("{REF}{name}")}}});
     let operation = |action: &str, parameters: &[Value]| {
@@ -203,7 +204,9 @@ fn operations(resource: &Resource, place: &str, name: &str, gvk: &Value) -> Vec<
             "list" => drop(collection.insert("get".into(), operation("list", &[]))),
             "create" => drop(collection.insert("post".into(), operation("post", &writes))),
             "deletecollection" => {
-                drop(collection.insert("delete".into(), operation("deletecollection", &[parameter("dryRun")])));
+                drop(
+                    collection.insert("delete".into(), operation("deletecollection", &[parameter("dryRun")])),
+                );
             }
             "get" => drop(object.insert("get".into(), operation("get", &[]))),
             "update" => drop(object.insert("put".into(), operation("put", &writes))),

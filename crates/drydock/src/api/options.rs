@@ -144,7 +144,11 @@ impl DeleteOptions {
         };
         if orphan.is_some() && options["propagationPolicy"].is_string() {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid("propagationPolicy", options["propagationPolicy"].clone(), detail));
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                options["propagationPolicy"].clone(),
+                detail,
+            ));
         }
         refuse("DeleteOptions", &errors)?;
         Ok(Self {

@@ -110,10 +110,7 @@ static MESSAGES: LazyLock<Messages> = LazyLock::new(|| {
         let mut words = field.split(' ');
         if let (Some(number), Some(name), Some(code)) = (words.next(), words.next(), words.next()) {
             let number = number.parse().unwrap_or_default();
-            messages
-                .entry(current)
-                .or_default()
-                .insert(number, Field::read(name, code));
+            messages.entry(current).or_default().insert(number, Field::read(name, code));
         }
     }
     messages
@@ -122,9 +119,7 @@ static MESSAGES: LazyLock<Messages> = LazyLock::new(|| {
 impl Field {
     fn read(name: &'static str, code: &'static str) -> Self {
         let forms = [("[]", Many::List), ("{}", Many::Map), ("^", Many::Inline)];
-        let found = forms
-            .iter()
-            .find_map(|(mark, many)| Some((*many, code.strip_prefix(mark)?)));
+        let found = forms.iter().find_map(|(mark, many)| Some((*many, code.strip_prefix(mark)?)));
         let (many, code) = found.unwrap_or((Many::One, code));
         let kind = match (code, code.split_at_checked(1)) {
             ("s", _) => Kind::Text,
@@ -140,9 +135,7 @@ impl Field {
 }
 
 fn message(bytes: &[u8], definition: &str, depth: usize) -> Result<Map<String, Value>, ProtobufError> {
-    let known = MESSAGES
-        .get(definition)
-        .ok_or_else(|| ProtobufError::Unknown(definition.to_owned()))?;
+    let known = MESSAGES.get(definition).ok_or_else(|| ProtobufError::Unknown(definition.to_owned()))?;
     if depth > DEEPEST {
         return Err(ProtobufError::Deep);
     }
@@ -359,19 +352,10 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for bytes in [
-            &b""[..],
-            b"{}",
-            b"k8s\0\x0a\xff",
-            b"k8s\0\x12\x02\x0a\x09",
-            b"k8s\0\xff\xff",
-        ] {
+        for bytes in [&b""[..], b"{}", b"k8s\0\x0a\xff", b"k8s\0\x12\x02\x0a\x09", b"k8s\0\xff\xff"] {
             assert!(json(bytes, POD).is_err(), "{bytes:?}");
         }
-        assert!(matches!(
-            json(&body(b""), "no.such.Kind"),
-            Err(ProtobufError::Unknown(_))
-        ));
+        assert!(matches!(json(&body(b""), "no.such.Kind"), Err(ProtobufError::Unknown(_))));
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl Selection {
         for requirement in fields.requirements() {
             check_field(resource, &requirement.field)?;
         }
-        let namespace = namespace.filter(|_| resource.namespaced).or_else(|| fields.exact("metadata.namespace"));
+        let namespace =
+            namespace.filter(|_| resource.namespaced).or_else(|| fields.exact("metadata.namespace"));
         let scope = match (namespace, fields.exact("metadata.name")) {
             (Some(namespace), Some(name)) => Scope::Object(Key::new(namespace, name)),
             (None, Some(name)) if !resource.namespaced => Scope::Object(Key::new("", name)),
@@ -91,9 +92,8 @@ impl Selection {
             .map(|requirement| (requirement.field.clone(), field_text(&object, &requirement.field)))
             .collect();
         self.fields.matches(|field| {
-            named(field).or_else(|| {
-                texts.iter().find(|(name, _)| name == field).map(|(_, text)| text.as_str())
-            })
+            named(field)
+                .or_else(|| texts.iter().find(|(name, _)| name == field).map(|(_, text)| text.as_str()))
         })
     }
 }
@@ -203,7 +203,13 @@ pub fn get(
 ///
 /// # Errors
 /// When the stored object cannot be read.
-pub fn shown(server: &Server, resource: &Resource, body: &Bytes, form: Form, query: &Query) -> Outcome<Bytes> {
+pub fn shown(
+    server: &Server,
+    resource: &Resource,
+    body: &Bytes,
+    form: Form,
+    query: &Query,
+) -> Outcome<Bytes> {
     let whole = || typed(resource, body);
     let json = match form.view {
         View::Whole => whole(),
@@ -269,19 +275,21 @@ impl Continue {
         // Go does not mind what the last bits of a token are.
         const LENIENT: GeneralPurpose = GeneralPurpose::new(
             &alphabet::URL_SAFE,
-            GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(
-                DecodePaddingMode::Indifferent,
-            ),
+            GeneralPurposeConfig::new()
+                .with_decode_allow_trailing_bits(true)
+                .with_decode_padding_mode(DecodePaddingMode::Indifferent),
         );
-        let bytes = LENIENT
-            .decode(token)
-            .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
+        let bytes =
+            LENIENT.decode(token).map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
         let (value, _) = decode::text(&bytes, None)
             .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
         let start = value["start"].as_str().unwrap_or_default().to_owned();
         match (value["v"].as_str(), value["rv"].as_u64()) {
             (Some("meta.k8s.io/v1"), Some(revision)) if !start.is_empty() => Ok(Self { revision, start }),
-            _ => Err(invalid("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into())),
+            _ => Err(invalid(
+                "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+                    .into(),
+            )),
         }
     }
 
@@ -328,13 +336,12 @@ pub fn list(
     let (revision, objects) = match at {
         None => server.store.list(resource.table, &selection.scope),
         Some(revision) => {
-            let objects =
-                server.store.list_at(resource.table, &selection.scope, revision).map_err(|_| {
-                    Failure::expired(
-                        "The provided continue parameter is too old to display a consistent list result. You \
+            let objects = server.store.list_at(resource.table, &selection.scope, revision).map_err(|_| {
+                Failure::expired(
+                    "The provided continue parameter is too old to display a consistent list result. You \
                          can start a new list without the continue parameter.",
-                    )
-                })?;
+                )
+            })?;
             (revision, objects)
         }
     };
@@ -346,9 +353,9 @@ pub fn list(
     let mut next = None;
     let mut remaining = 0;
     // The token names the last object of the page before, followed by a zero byte.
-    let rest = objects
-        .iter()
-        .filter(|stored| from.as_ref().is_none_or(|from| *place(stored) > *from.start.trim_end_matches('\0')));
+    let rest = objects.iter().filter(|stored| {
+        from.as_ref().is_none_or(|from| *place(stored) > *from.start.trim_end_matches('\0'))
+    });
     for stored in rest {
         if !selection.holds(stored) {
             continue;
@@ -566,7 +573,8 @@ impl Watching {
             // It left the selection: its last state there, at the revision that took it away.
             (Some(before), None) => {
                 let mut object = decoded(before).ok()?;
-                metadata_mut(&mut object).insert("resourceVersion".into(), change.revision.to_string().into());
+                metadata_mut(&mut object)
+                    .insert("resourceVersion".into(), change.revision.to_string().into());
                 Some(self.event("DELETED", &Bytes::from(object.to_string())))
             }
         }

@@ -296,9 +296,8 @@ impl BuiltIn {
     pub fn load(store: &Store) -> Result<Self, LoadError> {
         let mut schemas = Schemas::from_table(TYPES)?;
         let rows: Vec<Row> = serde_json::from_str(RESOURCES)?;
-        let mut node = |definition: &str| {
-            schemas.root(definition).ok_or_else(|| LoadError::Type(definition.to_owned()))
-        };
+        let mut node =
+            |definition: &str| schemas.root(definition).ok_or_else(|| LoadError::Type(definition.to_owned()));
         let object_meta = node(OBJECT_META)?;
         let delete_options = node("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")?;
         let mut parts = Vec::with_capacity(rows.len());
@@ -307,7 +306,8 @@ impl BuiltIn {
             let mut subresources = BTreeMap::new();
             for sub in &row.subresources {
                 let own = sub.definition.as_ref().is_none_or(|name| *name == row.definition);
-                let node = if own { None } else { Some(node(sub.definition.as_deref().unwrap_or_default())?) };
+                let node =
+                    if own { None } else { Some(node(sub.definition.as_deref().unwrap_or_default())?) };
                 subresources.insert(
                     sub.name.clone(),
                     Subresource {
@@ -477,9 +477,7 @@ impl Registry {
     /// The built-in or custom resource of a kind, in its first version.
     #[must_use]
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.resources
-            .iter()
-            .find(|resource| resource.kind == kind && resource.api_version() == api_version)
+        self.resources.iter().find(|resource| resource.kind == kind && resource.api_version() == api_version)
     }
 
     /// The core resource of that name.

@@ -285,8 +285,7 @@ impl Server {
             }
             return Answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
         }
-        let aggregated =
-            discovery::wants_aggregated(&call.headers) && matches!(page, "/api" | "/apis");
+        let aggregated = discovery::wants_aggregated(&call.headers) && matches!(page, "/api" | "/apis");
         match discovery::answer(&registry, page, aggregated) {
             Some(answer) if aggregated => {
                 Answer { kind: discovery::AGGREGATED, ..Answer::json(StatusCode::OK, &answer) }
@@ -373,8 +372,7 @@ impl Server {
                 Ok(Answer::bytes(StatusCode::OK, form, list))
             }
             "watch" => {
-                let events =
-                    read::watch(self, resource, namespace, path.name.as_deref(), form, &call.query)?;
+                let events = read::watch(self, resource, namespace, path.name.as_deref(), form, &call.query)?;
                 let body = AnswerBody::Events(events);
                 Ok(Answer { code: StatusCode::OK, kind: "application/json", body, warnings: Vec::new() })
             }
@@ -476,7 +474,8 @@ impl Server {
             (auth::token_request::SUBRESOURCE, "create") => {
                 let form = negotiation::accepted(&call.headers)?;
                 write.options = options("CreateOptions")?;
-                let (kind, body) = auth::token_request::create(write, &call.headers, &call.body, name).await?;
+                let (kind, body) =
+                    auth::token_request::create(write, &call.headers, &call.body, name).await?;
                 let shown = read::shown(self, &kind, &body, form, &call.query)?;
                 Ok(Answer::bytes(StatusCode::CREATED, form, shown))
             }
@@ -491,13 +490,15 @@ impl Server {
             }
             ("binding", "create") => {
                 write.options = options("CreateOptions")?;
-                let (code, answer) = subresources::bind(write, name, &self.any_body(call, resource, sub)?).await?;
+                let (code, answer) =
+                    subresources::bind(write, name, &self.any_body(call, resource, sub)?).await?;
                 Ok(Answer::json(code, &answer))
             }
             ("eviction", "create") => {
                 write.options = options("CreateOptions")?;
                 let (code, answer) =
-                    subresources::evict(write, name, &self.any_body(call, resource, sub)?, &call.query).await?;
+                    subresources::evict(write, name, &self.any_body(call, resource, sub)?, &call.query)
+                        .await?;
                 Ok(Answer::json(code, &answer))
             }
             _ => {
@@ -586,12 +587,22 @@ async fn before(effect: Option<&Effect>, headers: &HeaderMap) -> Option<Answer> 
 }
 
 /// What faults leave of an answer.
-async fn after(answer: Answer, verdict: Verdict, faults: &Faults, client: &str, headers: &HeaderMap) -> Answer {
+async fn after(
+    answer: Answer,
+    verdict: Verdict,
+    faults: &Faults,
+    client: &str,
+    headers: &HeaderMap,
+) -> Answer {
     if verdict.last {
         return std::future::pending().await;
     }
     if matches!(verdict.effect, Some(Effect::LoseAnswer)) {
-        let failure = Failure { code: StatusCode::GATEWAY_TIMEOUT, reason: "Timeout", ..Failure::internal("the answer was lost") };
+        let failure = Failure {
+            code: StatusCode::GATEWAY_TIMEOUT,
+            reason: "Timeout",
+            ..Failure::internal("the answer was lost")
+        };
         return Answer::failure(&failure, headers);
     }
     match answer.body {

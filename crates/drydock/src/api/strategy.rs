@@ -129,7 +129,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             status_keeps: &["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"],
             create: |write, object| {
                 object["status"] = json!({"phase": "Pending", "qosClass": qos_class(&object["spec"])});
-                if object["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+                if object["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0)
+                {
                     object["spec"]["terminationGracePeriodSeconds"] = 1.into();
                 }
                 if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
@@ -170,11 +171,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ("", "limitranges", Strategy { create_on_update: true, ..DEFAULT }),
     ("", "podtemplates", Strategy { generation: true, returns_deleted: true, ..DEFAULT }),
     ("", "resourcequotas", Strategy { returns_deleted: true, ..DEFAULT }),
-    (
-        "",
-        "persistentvolumeclaims",
-        Strategy { returns_deleted: true, create: pending, ..DEFAULT },
-    ),
+    ("", "persistentvolumeclaims", Strategy { returns_deleted: true, create: pending, ..DEFAULT }),
     (
         "",
         "persistentvolumes",
@@ -194,11 +191,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ("apps", "replicasets", WORKLOAD),
     ("apps", "statefulsets", Strategy { name: NameRule::Label, ..WORKLOAD }),
     ("apps", "daemonsets", WORKLOAD),
-    (
-        "batch",
-        "jobs",
-        Strategy { propagation: Propagation::Orphan, create: job::create, ..COUNTED },
-    ),
+    ("batch", "jobs", Strategy { propagation: Propagation::Orphan, create: job::create, ..COUNTED }),
     ("batch", "cronjobs", COUNTED),
     ("networking.k8s.io", "ingresses", COUNTED),
     ("networking.k8s.io", "networkpolicies", COUNTED),
@@ -206,7 +199,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ("policy", "poddisruptionbudgets", Strategy { name: NameRule::PathSegment, ..COUNTED }),
     ("discovery.k8s.io", "endpointslices", COUNTED),
     ("scheduling.k8s.io", "priorityclasses", COUNTED),
-    ("coordination.k8s.io", "leases", Strategy { create_on_update: true, unconditional_update: false, ..DEFAULT }),
+    (
+        "coordination.k8s.io",
+        "leases",
+        Strategy { create_on_update: true, unconditional_update: false, ..DEFAULT },
+    ),
     ("storage.k8s.io", "storageclasses", Strategy { returns_deleted: true, ..DEFAULT }),
     ("storage.k8s.io", "csidrivers", Strategy { returns_deleted: true, ..DEFAULT }),
     ("storage.k8s.io", "csinodes", Strategy { returns_deleted: true, ..DEFAULT }),

@@ -33,7 +33,8 @@ fn paths(resource: &Resource) -> ScalePaths {
 /// The Scale of an object.
 fn scale_of(resource: &Resource, object: &Value) -> Value {
     let paths = paths(resource);
-    let number = |path: &str| jsonpath::find(object, path).first().and_then(|value| value.as_i64()).unwrap_or(0);
+    let number =
+        |path: &str| jsonpath::find(object, path).first().and_then(|value| value.as_i64()).unwrap_or(0);
     let metadata = metadata_of(object);
     let mut kept = serde_json::Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -53,9 +54,11 @@ fn scale_of(resource: &Resource, object: &Value) -> Value {
             jsonpath::find(object, path).first().and_then(|value| value.as_str()).map(ToOwned::to_owned)
         }
         (None, true) => None,
-        (None, false) => Labels::from_object(Some(&object["spec"]["selector"]).filter(|value| !value.is_null()))
-            .ok()
-            .map(|labels| labels.to_string()),
+        (None, false) => {
+            Labels::from_object(Some(&object["spec"]["selector"]).filter(|value| !value.is_null()))
+                .ok()
+                .map(|labels| labels.to_string())
+        }
     };
     if let Some(selector) = selector.filter(|text| !text.is_empty()) {
         scale["status"]["selector"] = selector.into();
@@ -76,7 +79,9 @@ impl Rescale {
         let (body, _) = decode::text(&self.body, None).map_err(bad)?;
         match self.kind {
             None => Ok(body),
-            Some(PatchKind::Json) => patch::json(&scale_of(resource, old), &body).map_err(|_| Failure::rejected()),
+            Some(PatchKind::Json) => {
+                patch::json(&scale_of(resource, old), &body).map_err(|_| Failure::rejected())
+            }
             Some(_) => {
                 let mut scale = scale_of(resource, old);
                 patch::merge(&mut scale, body);
@@ -240,7 +245,12 @@ fn set_condition(pod: &mut Value, condition: Value) {
 ///
 /// # Errors
 /// When it is not there.
-pub async fn evict(write: &mut Write<'_>, name: &str, eviction: &Value, query: &super::request::Query) -> Outcome<Answer> {
+pub async fn evict(
+    write: &mut Write<'_>,
+    name: &str,
+    eviction: &Value,
+    query: &super::request::Query,
+) -> Outcome<Answer> {
     let options = eviction.get("deleteOptions").filter(|options| options.is_object());
     let mut options = DeleteOptions::parse(options, query)?;
     options.dry_run |= write.options.dry_run;

@@ -38,8 +38,8 @@ use windlass_machinery::{names, structural};
 use super::admission::policy::{check_binding, check_policy};
 use super::registry::Resource;
 use super::strategy::{self, NameRule};
-use super::write::body::with_type;
 use super::write::Write;
+use super::write::body::with_type;
 use field::Errors;
 
 type Check = fn(&mut Errors, &Value);
@@ -59,25 +59,14 @@ struct Kind {
     qualified: bool,
 }
 
-const PLAIN: Kind = Kind {
-    create: |_, _| {},
-    update: |_, _, _| {},
-    status: |_, _, _| {},
-    rechecks: false,
-    qualified: true,
-};
+const PLAIN: Kind =
+    Kind { create: |_, _| {}, update: |_, _, _| {}, status: |_, _, _| {}, rechecks: false, qualified: true };
 
 static TABLE: &[(&str, &str, Kind)] = &[
     (
         "",
         "pods",
-        Kind {
-            create: pod::create,
-            update: pod::update,
-            status: pod::status,
-            rechecks: true,
-            ..PLAIN
-        },
+        Kind { create: pod::create, update: pod::update, status: pod::status, rechecks: true, ..PLAIN },
     ),
     (
         "",
@@ -147,91 +136,26 @@ static TABLE: &[(&str, &str, Kind)] = &[
             ..PLAIN
         },
     ),
-    (
-        "batch",
-        "jobs",
-        Kind {
-            create: job::create,
-            update: job::update,
-            status: job::status,
-            ..PLAIN
-        },
-    ),
-    (
-        "batch",
-        "cronjobs",
-        Kind {
-            create: cron_job::create,
-            update: cron_job::update,
-            ..PLAIN
-        },
-    ),
+    ("batch", "jobs", Kind { create: job::create, update: job::update, status: job::status, ..PLAIN }),
+    ("batch", "cronjobs", Kind { create: cron_job::create, update: cron_job::update, ..PLAIN }),
     (
         "",
         "services",
-        Kind {
-            create: service::create,
-            update: service::update,
-            status: service::status,
-            ..PLAIN
-        },
+        Kind { create: service::create, update: service::update, status: service::status, ..PLAIN },
     ),
     (
         "",
         "configmaps",
-        Kind {
-            create: config::config_map,
-            update: config::config_map_update,
-            rechecks: true,
-            ..PLAIN
-        },
+        Kind { create: config::config_map, update: config::config_map_update, rechecks: true, ..PLAIN },
     ),
-    (
-        "",
-        "secrets",
-        Kind {
-            create: config::secret,
-            update: config::secret_update,
-            rechecks: true,
-            ..PLAIN
-        },
-    ),
-    (
-        "",
-        "serviceaccounts",
-        Kind {
-            rechecks: true,
-            ..PLAIN
-        },
-    ),
-    (
-        "",
-        "namespaces",
-        Kind {
-            status: node::namespace_status,
-            rechecks: true,
-            ..PLAIN
-        },
-    ),
-    (
-        "",
-        "nodes",
-        Kind {
-            create: node::create,
-            update: node::update,
-            status: node::update,
-            ..PLAIN
-        },
-    ),
+    ("", "secrets", Kind { create: config::secret, update: config::secret_update, rechecks: true, ..PLAIN }),
+    ("", "serviceaccounts", Kind { rechecks: true, ..PLAIN }),
+    ("", "namespaces", Kind { status: node::namespace_status, rechecks: true, ..PLAIN }),
+    ("", "nodes", Kind { create: node::create, update: node::update, status: node::update, ..PLAIN }),
     (
         "",
         "persistentvolumeclaims",
-        Kind {
-            create: storage::claim,
-            update: storage::claim_update,
-            rechecks: true,
-            ..PLAIN
-        },
+        Kind { create: storage::claim, update: storage::claim_update, rechecks: true, ..PLAIN },
     ),
     (
         "",
@@ -246,12 +170,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "",
         "resourcequotas",
-        Kind {
-            create: quota::quota,
-            update: quota::quota_update,
-            status: quota::quota_status,
-            ..PLAIN
-        },
+        Kind { create: quota::quota, update: quota::quota_update, status: quota::quota_status, ..PLAIN },
     ),
     (
         "",
@@ -277,32 +196,12 @@ static TABLE: &[(&str, &str, Kind)] = &[
             ..PLAIN
         },
     ),
-    (
-        "",
-        "events",
-        Kind {
-            create: endpoints::event,
-            qualified: false,
-            ..PLAIN
-        },
-    ),
-    (
-        "events.k8s.io",
-        "events",
-        Kind {
-            create: endpoints::new_event,
-            ..PLAIN
-        },
-    ),
+    ("", "events", Kind { create: endpoints::event, qualified: false, ..PLAIN }),
+    ("events.k8s.io", "events", Kind { create: endpoints::new_event, ..PLAIN }),
     (
         "discovery.k8s.io",
         "endpointslices",
-        Kind {
-            create: endpoints::slice,
-            update: endpoints::slice_update,
-            rechecks: true,
-            ..PLAIN
-        },
+        Kind { create: endpoints::slice, update: endpoints::slice_update, rechecks: true, ..PLAIN },
     ),
     (
         "coordination.k8s.io",
@@ -336,51 +235,26 @@ static TABLE: &[(&str, &str, Kind)] = &[
             ..PLAIN
         },
     ),
-    (
-        "networking.k8s.io",
-        "ingressclasses",
-        Kind {
-            update: network::class_update,
-            rechecks: true,
-            ..PLAIN
-        },
-    ),
+    ("networking.k8s.io", "ingressclasses", Kind { update: network::class_update, rechecks: true, ..PLAIN }),
     (
         "networking.k8s.io",
         "networkpolicies",
-        Kind {
-            create: network::policy,
-            update: |out, new, _| network::policy(out, new),
-            ..PLAIN
-        },
+        Kind { create: network::policy, update: |out, new, _| network::policy(out, new), ..PLAIN },
     ),
     (
         "scheduling.k8s.io",
         "priorityclasses",
-        Kind {
-            create: node::priority,
-            update: node::priority_update,
-            ..PLAIN
-        },
+        Kind { create: node::priority, update: node::priority_update, ..PLAIN },
     ),
     (
         "storage.k8s.io",
         "storageclasses",
-        Kind {
-            create: storage::class,
-            update: storage::class_update,
-            ..PLAIN
-        },
+        Kind { create: storage::class, update: storage::class_update, ..PLAIN },
     ),
     (
         "rbac.authorization.k8s.io",
         "roles",
-        Kind {
-            create: rbac::role,
-            update: |out, new, _| rbac::role(out, new),
-            rechecks: true,
-            ..PLAIN
-        },
+        Kind { create: rbac::role, update: |out, new, _| rbac::role(out, new), rechecks: true, ..PLAIN },
     ),
     (
         "rbac.authorization.k8s.io",
@@ -443,20 +317,12 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicies",
-        Kind {
-            create: check_policy,
-            update: |out, new, _| check_policy(out, new),
-            ..PLAIN
-        },
+        Kind { create: check_policy, update: |out, new, _| check_policy(out, new), ..PLAIN },
     ),
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicybindings",
-        Kind {
-            create: check_binding,
-            update: |out, new, _| check_binding(out, new),
-            ..PLAIN
-        },
+        Kind { create: check_binding, update: |out, new, _| check_binding(out, new), ..PLAIN },
     ),
 ];
 
@@ -491,12 +357,8 @@ pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     let metadata = Path::new("metadata");
     let changes = names::object_meta_update(&new["metadata"], &old["metadata"], &metadata);
     // The server checks the metadata of all kinds, and then every kind once more, which shows in the causes.
-    let mut errors = names::object_meta(
-        &new["metadata"],
-        resource.namespaced,
-        names::path_segment_name,
-        &metadata,
-    );
+    let mut errors =
+        names::object_meta(&new["metadata"], resource.namespaced, names::path_segment_name, &metadata);
     errors.extend(changes.iter().cloned());
     errors.extend(changes);
     if resource.custom.is_some() {

@@ -258,7 +258,12 @@ impl<'a> Write<'a> {
                     self.server.after_write(self.resource, Some(&old), None).await;
                     return Ok(new);
                 }
-            } else if self.server.store.write(table, &key, expect, |revision| committed(&mut new, revision)).is_ok() {
+            } else if self
+                .server
+                .store
+                .write(table, &key, expect, |revision| committed(&mut new, revision))
+                .is_ok()
+            {
                 self.server.after_write(self.resource, Some(&old), Some(&new)).await;
                 return Ok(new);
             }
@@ -321,8 +326,7 @@ impl<'a> Write<'a> {
             if self.strategy().unconditional_update {
                 return Ok(());
             }
-            let error =
-                FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             return Err(Failure::invalid(&self.resource.group, &self.resource.plural, name, &[error]).into());
         }
         let wanted = version.parse::<Revision>().map_err(|_| {
@@ -360,7 +364,11 @@ impl<'a> Write<'a> {
     /// Who owns the fields that this write sets.
     #[must_use]
     pub fn manager<'m>(&'m self, api_version: &'m str) -> Manager<'m> {
-        Manager { name: &self.options.manager, api_version, subresource: self.subresource.unwrap_or_default() }
+        Manager {
+            name: &self.options.manager,
+            api_version,
+            subresource: self.subresource.unwrap_or_default(),
+        }
     }
 
     /// The fields that this write cannot set.
@@ -524,7 +532,10 @@ pub fn committed(object: &mut Value, revision: Revision) -> (Bytes, Vec<(String,
     let metadata = metadata_mut(object);
     metadata.insert("resourceVersion".into(), revision.to_string().into());
     let labels = metadata.get("labels").and_then(Value::as_object).map(|labels| {
-        labels.iter().map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+        labels
+            .iter()
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect()
     });
     (encoded(object), labels.unwrap_or_default())
 }

@@ -18,10 +18,7 @@ use super::{Error, Reconciler, Setup};
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
-    let controller = Controller {
-        roles: setup.handle(),
-        api: Api::all(setup.client.clone()),
-    };
+    let controller = Controller { roles: setup.handle(), api: Api::all(setup.client.clone()) };
     let queue = Queue::new();
     let (adds, informer) = (queue.clone(), controller.roles.informer.clone());
     controller.roles.on_change(move |_| {

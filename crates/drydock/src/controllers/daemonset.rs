@@ -38,10 +38,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         queue: queue_of(&setup.informers.of::<DaemonSet>()),
     };
     let owners = controller.sets.informer.clone();
-    controller.pods.on_change(enqueue_controller::<DaemonSet, Pod>(
-        owners,
-        controller.queue.clone(),
-    ));
+    controller.pods.on_change(enqueue_controller::<DaemonSet, Pod>(owners, controller.queue.clone()));
     let (queue, sets) = (controller.queue.clone(), controller.sets.informer.clone());
     controller.nodes.on_change(move |_| {
         for set in sets.all() {
@@ -82,10 +79,8 @@ impl Reconciler for Controller {
         }
         let min_ready = spec_of(&set).min_ready_seconds.unwrap_or_default();
         if min_ready > 0 && status.number_ready != status.number_available.unwrap_or_default() {
-            self.queue.add_after(
-                key.clone(),
-                Duration::from_secs(u64::try_from(min_ready).unwrap_or_default()),
-            );
+            self.queue
+                .add_after(key.clone(), Duration::from_secs(u64::try_from(min_ready).unwrap_or_default()));
         }
         Ok(())
     }
@@ -102,25 +97,16 @@ impl Controller {
         }
         let data = RawExtension(json!({"spec": {"template": template}}));
         let history = claim(set, &self.sets, &self.revisions, selector, |_| true).await?;
-        if let Some(known) = history
-            .iter()
-            .find(|revision| revision.data.as_ref() == Some(&data))
-        {
+        if let Some(known) = history.iter().find(|revision| revision.data.as_ref() == Some(&data)) {
             let labels = known.metadata.labels.as_ref();
-            return Ok(labels
-                .and_then(|labels| labels.get(REVISION_LABEL))
-                .cloned()
-                .unwrap_or(hash));
+            return Ok(labels.and_then(|labels| labels.get(REVISION_LABEL)).cloned().unwrap_or(hash));
         }
         let meta = spec_of(set).template.metadata.clone().unwrap_or_default();
         let mut labels = meta.labels.unwrap_or_default();
         labels.insert(REVISION_LABEL.to_owned(), hash.clone());
         let revision = ControllerRevision {
             metadata: ObjectMeta {
-                name: Some(format!(
-                    "{}-{hash}",
-                    set.metadata.name.as_deref().unwrap_or_default()
-                )),
+                name: Some(format!("{}-{hash}", set.metadata.name.as_deref().unwrap_or_default())),
                 namespace: set.metadata.namespace.clone(),
                 labels: Some(labels),
                 annotations: set.metadata.annotations.clone(),
@@ -128,12 +114,7 @@ impl Controller {
                 ..ObjectMeta::default()
             },
             data: Some(data),
-            revision: history
-                .iter()
-                .map(|revision| revision.revision)
-                .max()
-                .unwrap_or_default()
-                + 1,
+            revision: history.iter().map(|revision| revision.revision).max().unwrap_or_default() + 1,
         };
         self.revisions.create(&revision).await?;
         Ok(hash)
@@ -152,10 +133,7 @@ impl Controller {
                 }
                 continue;
             }
-            for pod in here
-                .iter()
-                .filter(|pod| pods::is_finished(pod) && !pods::is_terminating(pod))
-            {
+            for pod in here.iter().filter(|pod| pods::is_finished(pod) && !pods::is_terminating(pod)) {
                 let (namespace, pod_name) = (&pod.metadata.namespace, &pod.metadata.name);
                 let message = format!(
                     "Found failed daemon pod {}/{} on node {name}, will try to kill it",
@@ -191,12 +169,7 @@ impl Controller {
         let one = IntOrString::Int(1);
         let rolling = strategy.rolling_update.unwrap_or_default();
         let total = i32::try_from(nodes.len()).unwrap_or(i32::MAX);
-        let most = scaled(
-            Some(rolling.max_unavailable.as_ref().unwrap_or(&one)),
-            total,
-            true,
-        )
-        .max(1);
+        let most = scaled(Some(rolling.max_unavailable.as_ref().unwrap_or(&one)), total, true).max(1);
         // Replacing one that is not available costs nothing.
         for (pod, available) in outdated {
             if !available || unavailable < most {
@@ -212,29 +185,19 @@ impl Controller {
         let mut pod = pods::from_template(&spec_of(set).template, namespace, controller_ref(set));
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert(REVISION_LABEL.to_owned(), hash.to_owned());
-        if let Some(generation) = set
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|all| all.get(GENERATION))
-        {
+        if let Some(generation) = set.metadata.annotations.as_ref().and_then(|all| all.get(GENERATION)) {
             labels.insert(GENERATION_LABEL.to_owned(), generation.clone());
         }
         pin(pod.spec.get_or_insert_default(), node);
         match self.pods.create(&pod).await {
             Ok(made) => {
                 let name = made.metadata.name.unwrap_or_default();
-                self.recorder
-                    .normal(set, "SuccessfulCreate", format!("Created pod: {name}"));
+                self.recorder.normal(set, "SuccessfulCreate", format!("Created pod: {name}"));
                 Ok(())
             }
             Err(error) if error.namespace_terminating() => Ok(()),
             Err(error) => {
-                self.recorder.warning(
-                    set,
-                    "FailedCreate",
-                    format!("Error creating: {}", error.message()),
-                );
+                self.recorder.warning(set, "FailedCreate", format!("Error creating: {}", error.message()));
                 Err(error)
             }
         }
@@ -243,15 +206,12 @@ impl Controller {
     async fn delete(&self, set: &DaemonSet, pod: &Pod) -> Result<(), Error> {
         self.pods.delete(pod).await?;
         let name = pod.metadata.name.as_deref().unwrap_or_default();
-        self.recorder
-            .normal(set, "SuccessfulDelete", format!("Deleted pod: {name}"));
+        self.recorder.normal(set, "SuccessfulDelete", format!("Deleted pod: {name}"));
         Ok(())
     }
 
     fn status(&self, set: &DaemonSet, hash: &str) -> DaemonSetStatus {
-        let mine = self
-            .pods
-            .controlled_by(set.metadata.uid.as_deref().unwrap_or_default());
+        let mine = self.pods.controlled_by(set.metadata.uid.as_deref().unwrap_or_default());
         let old = set.status.clone().unwrap_or_default();
         let mut status = DaemonSetStatus {
             observed_generation: set.metadata.generation,
@@ -286,9 +246,7 @@ impl Controller {
 
 fn spec_of(set: &DaemonSet) -> &DaemonSetSpec {
     static NONE: std::sync::OnceLock<DaemonSetSpec> = std::sync::OnceLock::new();
-    set.spec
-        .as_ref()
-        .unwrap_or_else(|| NONE.get_or_init(DaemonSetSpec::default))
+    set.spec.as_ref().unwrap_or_else(|| NONE.get_or_init(DaemonSetSpec::default))
 }
 
 fn label<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
@@ -296,16 +254,9 @@ fn label<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
 }
 
 fn fits(set: &DaemonSet, node: &Node) -> bool {
-    let wanted = spec_of(set)
-        .template
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.node_selector.as_ref());
+    let wanted = spec_of(set).template.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
     let labels = node.metadata.labels.as_ref();
-    wanted
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+    wanted.into_iter().flatten().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
 /// The node a daemon's pod is on or meant for.
@@ -315,17 +266,10 @@ fn target(pod: &Pod) -> Option<&str> {
         return Some(name);
     }
     let affinity = spec.affinity.as_ref()?.node_affinity.as_ref()?;
-    let required = affinity
-        .required_during_scheduling_ignored_during_execution
-        .as_ref()?;
-    let fields = required
-        .node_selector_terms
-        .iter()
-        .filter_map(|term| term.match_fields.as_ref())
-        .flatten();
-    let mut names = fields
-        .filter(|field| field.key == "metadata.name")
-        .filter_map(|field| field.values.as_ref());
+    let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
+    let fields = required.node_selector_terms.iter().filter_map(|term| term.match_fields.as_ref()).flatten();
+    let mut names =
+        fields.filter(|field| field.key == "metadata.name").filter_map(|field| field.values.as_ref());
     names.next()?.first().map(String::as_str)
 }
 
@@ -339,14 +283,10 @@ fn pin(spec: &mut PodSpec, node: &str) {
         }]),
         match_expressions: None,
     };
-    let affinity = spec
-        .affinity
-        .get_or_insert_default()
-        .node_affinity
-        .get_or_insert_with(NodeAffinity::default);
-    affinity.required_during_scheduling_ignored_during_execution = Some(NodeSelector {
-        node_selector_terms: vec![term],
-    });
+    let affinity =
+        spec.affinity.get_or_insert_default().node_affinity.get_or_insert_with(NodeAffinity::default);
+    affinity.required_during_scheduling_ignored_during_execution =
+        Some(NodeSelector { node_selector_terms: vec![term] });
     let tolerated = [
         ("not-ready", "NoExecute"),
         ("unreachable", "NoExecute"),
@@ -355,12 +295,10 @@ fn pin(spec: &mut PodSpec, node: &str) {
         ("pid-pressure", "NoSchedule"),
         ("unschedulable", "NoSchedule"),
     ];
-    spec.tolerations
-        .get_or_insert_default()
-        .extend(tolerated.into_iter().map(|(name, effect)| Toleration {
-            key: Some(format!("node.kubernetes.io/{name}")),
-            operator: Some("Exists".to_owned()),
-            effect: Some(effect.to_owned()),
-            ..Toleration::default()
-        }));
+    spec.tolerations.get_or_insert_default().extend(tolerated.into_iter().map(|(name, effect)| Toleration {
+        key: Some(format!("node.kubernetes.io/{name}")),
+        operator: Some("Exists".to_owned()),
+        effect: Some(effect.to_owned()),
+        ..Toleration::default()
+    }));
 }

@@ -31,18 +31,10 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         queue: queue_of(&setup.informers.of::<Deployment>()),
     };
     let owners = controller.deployments.informer.clone();
-    controller
-        .sets
-        .on_change(enqueue_controller::<Deployment, ReplicaSet>(
-            owners,
-            controller.queue.clone(),
-        ));
+    controller.sets.on_change(enqueue_controller::<Deployment, ReplicaSet>(owners, controller.queue.clone()));
     // A Recreate rollout goes on when the last old pod is gone.
-    let (queue, sets, deployments) = (
-        controller.queue.clone(),
-        controller.sets.informer.clone(),
-        controller.deployments.informer.clone(),
-    );
+    let (queue, sets, deployments) =
+        (controller.queue.clone(), controller.sets.informer.clone(), controller.deployments.informer.clone());
     controller.pods.on_change(move |change| {
         let Some(pod) = change.old.as_ref().filter(|_| change.new.is_none()) else {
             return;
@@ -54,10 +46,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         let Some(key) = deployment.map(|owner| ObjectKey::new(&namespace, &owner.name)) else {
             return;
         };
-        if deployments
-            .get(&key)
-            .is_some_and(|deployment| is_recreate(&deployment))
-        {
+        if deployments.get(&key).is_some_and(|deployment| is_recreate(&deployment)) {
             queue.add(key);
         }
     });
@@ -128,21 +117,14 @@ impl Controller {
     fn was_scaled(&self, deployment: &Deployment, sets: &[Arc<ReplicaSet>]) -> bool {
         let wanted = replicas(deployment).to_string();
         let active = sets.iter().filter(|set| size(set) > 0);
-        active
-            .filter_map(|set| scaling::desired(set))
-            .any(|desired| desired != wanted)
+        active.filter_map(|set| scaling::desired(set)).any(|desired| desired != wanted)
     }
 
     /// Deletes old, empty ReplicaSets beyond the history limit.
     async fn clean_up(&self, deployment: &Deployment, old: &[ReplicaSet]) -> Result<(), Error> {
         let limit = spec_of(deployment).revision_history_limit.unwrap_or(10);
-        let mut old: Vec<_> = old
-            .iter()
-            .filter(|set| set.metadata.deletion_timestamp.is_none())
-            .collect();
-        let surplus = old
-            .len()
-            .saturating_sub(usize::try_from(limit).unwrap_or_default());
+        let mut old: Vec<_> = old.iter().filter(|set| set.metadata.deletion_timestamp.is_none()).collect();
+        let surplus = old.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
         old.sort_by_key(|set| revisions::revision(&set.metadata));
         for set in old.into_iter().take(surplus) {
             let status = set.status.clone().unwrap_or_default();
@@ -157,10 +139,7 @@ impl Controller {
 
 fn spec_of(deployment: &Deployment) -> &DeploymentSpec {
     static NONE: std::sync::OnceLock<DeploymentSpec> = std::sync::OnceLock::new();
-    deployment
-        .spec
-        .as_ref()
-        .unwrap_or_else(|| NONE.get_or_init(DeploymentSpec::default))
+    deployment.spec.as_ref().unwrap_or_else(|| NONE.get_or_init(DeploymentSpec::default))
 }
 
 fn replicas(deployment: &Deployment) -> i32 {

@@ -17,21 +17,13 @@ pub(crate) struct Kind {
 
 impl Kind {
     pub(crate) fn supports(&self, verbs: &[&str]) -> bool {
-        verbs
-            .iter()
-            .all(|verb| self.verbs.iter().any(|have| have == verb))
+        verbs.iter().all(|verb| self.verbs.iter().any(|have| have == verb))
     }
 
     /// The path of a collection.
     pub(crate) fn path(&self, namespace: Option<&str>) -> String {
-        let base = if self.resource.group.is_empty() {
-            "/api"
-        } else {
-            "/apis"
-        };
-        let namespace = namespace
-            .filter(|_| self.namespaced)
-            .map(|name| format!("/namespaces/{name}"));
+        let base = if self.resource.group.is_empty() { "/api" } else { "/apis" };
+        let namespace = namespace.filter(|_| self.namespaced).map(|name| format!("/namespaces/{name}"));
         format!(
             "{base}/{}{}/{}",
             self.resource.api_version,
@@ -52,30 +44,18 @@ pub(crate) async fn discover(client: &Client) -> Result<Vec<Kind>, Error> {
 async fn aggregated(client: &Client) -> Result<Vec<Kind>, Error> {
     let core = client.list_core_api_versions_aggregated().await?;
     let groups = client.list_api_groups_aggregated().await?;
-    Ok(core
-        .items
-        .iter()
-        .chain(&groups.items)
-        .flat_map(kinds_of_group)
-        .collect())
+    Ok(core.items.iter().chain(&groups.items).flat_map(kinds_of_group).collect())
 }
 
 fn kinds_of_group(group: &APIGroupDiscovery) -> Vec<Kind> {
-    let name = group
-        .metadata
-        .as_ref()
-        .and_then(|meta| meta.name.clone())
-        .unwrap_or_default();
+    let name = group.metadata.as_ref().and_then(|meta| meta.name.clone()).unwrap_or_default();
     let mut kinds: Vec<Kind> = Vec::new();
     // The first version is the preferred one; a resource that it lacks is taken from the next.
     for version in &group.versions {
         let Some(number) = &version.version else { continue };
         for resource in &version.resources {
             let kind = kind_of(&name, number, resource);
-            if !kinds
-                .iter()
-                .any(|known| known.resource.plural == kind.resource.plural)
-            {
+            if !kinds.iter().any(|known| known.resource.plural == kind.resource.plural) {
                 kinds.push(kind);
             }
         }
@@ -84,18 +64,9 @@ fn kinds_of_group(group: &APIGroupDiscovery) -> Vec<Kind> {
 }
 
 fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Kind {
-    let kind = resource
-        .response_kind
-        .as_ref()
-        .and_then(|kind| kind.kind.clone())
-        .unwrap_or_default();
+    let kind = resource.response_kind.as_ref().and_then(|kind| kind.kind.clone()).unwrap_or_default();
     Kind {
-        resource: resource_of(
-            group,
-            version,
-            kind,
-            resource.resource.clone().unwrap_or_default(),
-        ),
+        resource: resource_of(group, version, kind, resource.resource.clone().unwrap_or_default()),
         namespaced: resource.scope.as_deref() == Some("Namespaced"),
         verbs: resource.verbs.clone(),
     }
@@ -108,10 +79,7 @@ async fn one_by_one(client: &Client) -> Result<Vec<Kind>, Error> {
         for version in &group.versions {
             let list = client.list_api_group_resources(&version.group_version).await?;
             for kind in kinds_of_list(&group.name, &version.version, list) {
-                if !of_group
-                    .iter()
-                    .any(|known| known.resource.plural == kind.resource.plural)
-                {
+                if !of_group.iter().any(|known| known.resource.plural == kind.resource.plural) {
                     of_group.push(kind);
                 }
             }
@@ -122,10 +90,7 @@ async fn one_by_one(client: &Client) -> Result<Vec<Kind>, Error> {
 }
 
 fn kinds_of_list(group: &str, version: &str, list: APIResourceList) -> Vec<Kind> {
-    let whole = list
-        .resources
-        .into_iter()
-        .filter(|resource| !resource.name.contains('/'));
+    let whole = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
     whole
         .map(|resource| Kind {
             resource: resource_of(group, version, resource.kind, resource.name),
@@ -136,16 +101,6 @@ fn kinds_of_list(group: &str, version: &str, list: APIResourceList) -> Vec<Kind>
 }
 
 fn resource_of(group: &str, version: &str, kind: String, plural: String) -> ApiResource {
-    let api_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind,
-        plural,
-    }
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource { group: group.to_owned(), version: version.to_owned(), api_version, kind, plural }
 }

@@ -28,16 +28,9 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         triggers: Triggers::default(),
     };
     let queue = queue_of(&controller.services);
-    controller
-        .pods
-        .on_change(enqueue_services(controller.services.clone(), queue.clone()));
+    controller.pods.on_change(enqueue_services(controller.services.clone(), queue.clone()));
     let owners = controller.services.clone();
-    controller
-        .slices
-        .on_change(enqueue_controller::<Service, EndpointSlice>(
-            owners,
-            queue.clone(),
-        ));
+    controller.slices.on_change(enqueue_controller::<Service, EndpointSlice>(owners, queue.clone()));
     setup.work(&queue, controller);
 }
 

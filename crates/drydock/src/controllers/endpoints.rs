@@ -27,9 +27,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         triggers: Triggers::default(),
     };
     let queue = queue_of(&controller.services);
-    controller
-        .pods
-        .on_change(enqueue_services(controller.services.clone(), queue.clone()));
+    controller.pods.on_change(enqueue_services(controller.services.clone(), queue.clone()));
     setup.work(&queue, controller);
 }
 
@@ -81,8 +79,7 @@ impl Reconciler for Controller {
                     },
                     subsets: Some(subsets).filter(|subsets| !subsets.is_empty()),
                 };
-                self.triggers
-                    .annotate(&service, &backends, &mut endpoints.metadata);
+                self.triggers.annotate(&service, &backends, &mut endpoints.metadata);
                 self.endpoints.create(&endpoints).await
             }
         };
@@ -93,11 +90,7 @@ impl Reconciler for Controller {
 fn subsets(service: &Service, backends: &Backends) -> Vec<EndpointSubset> {
     // Pods with equal ports share a subset; named ports may differ from pod to pod.
     let mut groups: Vec<EndpointSubset> = Vec::new();
-    for pod in backends
-        .pods
-        .iter()
-        .filter(|pod| backends.publish_not_ready || !pods::is_terminating(pod))
-    {
+    for pod in backends.pods.iter().filter(|pod| backends.publish_not_ready || !pods::is_terminating(pod)) {
         let ports: Vec<EndpointPort> = service_ports(service)
             .filter_map(|port| {
                 Some(EndpointPort {
@@ -112,29 +105,17 @@ fn subsets(service: &Service, backends: &Backends) -> Vec<EndpointSubset> {
             continue;
         }
         let ports = Some(ports).filter(|ports| !ports.is_empty());
-        let at = groups
-            .iter()
-            .position(|group| group.ports == ports)
-            .unwrap_or_else(|| {
-                groups.push(EndpointSubset {
-                    ports,
-                    ..EndpointSubset::default()
-                });
-                groups.len() - 1
-            });
+        let at = groups.iter().position(|group| group.ports == ports).unwrap_or_else(|| {
+            groups.push(EndpointSubset { ports, ..EndpointSubset::default() });
+            groups.len() - 1
+        });
         let ready = backends.publish_not_ready || pods::is_ready(pod);
         let group = &mut groups[at];
-        let list = if ready {
-            &mut group.addresses
-        } else {
-            &mut group.not_ready_addresses
-        };
+        let list = if ready { &mut group.addresses } else { &mut group.not_ready_addresses };
         list.get_or_insert_default().push(address(service, pod));
     }
-    for list in groups
-        .iter_mut()
-        .flat_map(|group| [&mut group.addresses, &mut group.not_ready_addresses])
-        .flatten()
+    for list in
+        groups.iter_mut().flat_map(|group| [&mut group.addresses, &mut group.not_ready_addresses]).flatten()
     {
         list.sort_by_key(|address| address.ip.parse::<std::net::IpAddr>().ok());
     }
@@ -166,13 +147,8 @@ impl Backends {
         }
         let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
         let chosen = pods.labelled(namespace, selector).into_iter();
-        let pods = chosen
-            .filter(|pod| !pods::is_finished(pod) && ip_of(pod).is_some())
-            .collect();
-        Some(Self {
-            pods,
-            publish_not_ready: spec.publish_not_ready_addresses == Some(true),
-        })
+        let pods = chosen.filter(|pod| !pods::is_finished(pod) && ip_of(pod).is_some()).collect();
+        Some(Self { pods, publish_not_ready: spec.publish_not_ready_addresses == Some(true) })
     }
 
     /// When the last of what can lead to a change happened: the Service's making, a pod's readiness.
@@ -196,16 +172,13 @@ impl Triggers {
     pub(super) fn annotate(&self, service: &Service, backends: &Backends, meta: &mut ObjectMeta) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = ObjectKey::of(&service.metadata);
-        let latest = backends
-            .latest(service)
-            .filter(|latest| known.get(&key).is_none_or(|before| before < latest));
+        let latest =
+            backends.latest(service).filter(|latest| known.get(&key).is_none_or(|before| before < latest));
         let annotations = meta.annotations.get_or_insert_default();
         match latest {
             Some(latest) => {
-                annotations.insert(
-                    TRIGGER_TIME.to_owned(),
-                    windlass_machinery::context::seconds_text(latest),
-                );
+                annotations
+                    .insert(TRIGGER_TIME.to_owned(), windlass_machinery::context::seconds_text(latest));
                 known.insert(key, latest);
             }
             None => {
@@ -237,9 +210,7 @@ pub(super) fn enqueue_services(
             let Some(selector) = selector.filter(|selector| !selector.is_empty()) else {
                 continue;
             };
-            if labels
-                .iter()
-                .any(|labels| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+            if labels.iter().any(|labels| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
             {
                 queue.add(ObjectKey::of(&service.metadata));
             }
@@ -248,20 +219,12 @@ pub(super) fn enqueue_services(
 }
 
 pub(super) fn is_headless(service: &Service) -> bool {
-    let address = service
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.cluster_ip.as_deref())
-        .unwrap_or_default();
+    let address = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
     matches!(address, "None" | "")
 }
 
 pub(super) fn service_ports(service: &Service) -> impl Iterator<Item = &ServicePort> {
-    service
-        .spec
-        .iter()
-        .filter_map(|spec| spec.ports.as_ref())
-        .flatten()
+    service.spec.iter().filter_map(|spec| spec.ports.as_ref()).flatten()
 }
 
 /// The port of a pod that a Service's port means. `None` where the pod has none of that name.
@@ -273,9 +236,7 @@ pub(super) fn target_port(port: &ServicePort, pod: &Pod) -> Option<i32> {
         Some(IntOrString::String(name)) => {
             let protocol = port.protocol.as_deref().unwrap_or("TCP");
             let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-            let mut ports = containers
-                .filter_map(|container| container.ports.as_ref())
-                .flatten();
+            let mut ports = containers.filter_map(|container| container.ports.as_ref()).flatten();
             let named = ports.find(|have| {
                 have.name.as_ref() == Some(name) && have.protocol.as_deref().unwrap_or("TCP") == protocol
             });

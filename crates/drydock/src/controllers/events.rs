@@ -79,13 +79,7 @@ impl Recorder {
         message: String,
     ) {
         // The writer is gone only while everything stops.
-        let _ = self.sender.send(Note {
-            about,
-            kind,
-            reason,
-            message,
-            action: None,
-        });
+        let _ = self.sender.send(Note { about, kind, reason, message, action: None });
     }
 
     /// An Event of the newer style (`events.k8s.io`), as the scheduler writes them.
@@ -97,13 +91,8 @@ impl Recorder {
         action: &'static str,
         message: String,
     ) {
-        let _ = self.sender.send(Note {
-            about: reference(about),
-            kind,
-            reason,
-            message,
-            action: Some(action),
-        });
+        let _ =
+            self.sender.send(Note { about: reference(about), kind, reason, message, action: Some(action) });
     }
 }
 
@@ -155,8 +144,7 @@ impl Writer {
             return Ok(());
         }
         let key = self.combined(&mut note, now);
-        self.past
-            .retain(|_, past| now.duration_since(past.at) < REPEAT_WINDOW);
+        self.past.retain(|_, past| now.duration_since(past.at) < REPEAT_WINDOW);
         let time = Time(self.context.now());
         if let Some(past) = self.past.get_mut(&key) {
             past.count += 1;
@@ -164,30 +152,17 @@ impl Writer {
             let patch =
                 Patch::Merge(json!({"count": past.count, "lastTimestamp": time, "message": note.message}));
             let request = Request::new(<Event as kube::Resource>::url_path(&(), Some(&past.namespace)));
-            let request = request
-                .patch(&past.name, &PatchParams::default(), &patch)
-                .map_err(super::Error::build)?;
+            let request =
+                request.patch(&past.name, &PatchParams::default(), &patch).map_err(super::Error::build)?;
             self.client.request::<Event>(request).await?;
             return Ok(());
         }
         // Names carry the time; a paused clock must not give two Events one name.
         self.last = self.context.now().as_nanosecond().max(self.last + 1);
-        let namespace = note
-            .about
-            .namespace
-            .clone()
-            .unwrap_or_else(|| "default".to_owned());
-        let name = format!(
-            "{}.{:x}",
-            note.about.name.as_deref().unwrap_or_default(),
-            self.last
-        );
+        let namespace = note.about.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let name = format!("{}.{:x}", note.about.name.as_deref().unwrap_or_default(), self.last);
         let mut event = Event {
-            metadata: ObjectMeta {
-                name: Some(name),
-                namespace: Some(namespace),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
             involved_object: note.about,
             reason: Some(note.reason.to_owned()),
             message: Some(note.message),
@@ -210,10 +185,8 @@ impl Writer {
             (event.source, event.count) = (None, None);
             (event.first_timestamp, event.last_timestamp) = (None, None);
         }
-        let request = Request::new(<Event as kube::Resource>::url_path(
-            &(),
-            event.metadata.namespace.as_deref(),
-        ));
+        let request =
+            Request::new(<Event as kube::Resource>::url_path(&(), event.metadata.namespace.as_deref()));
         let request = request.create(&PostParams::default(), serde_json::to_vec(&event)?);
         let made: Event = self.client.request(request.map_err(super::Error::build)?).await?;
         let past = Past {
@@ -228,16 +201,9 @@ impl Writer {
 
     /// What an Event is known by: its message too, unless there are too many different ones.
     fn combined(&mut self, note: &mut Note, now: Instant) -> String {
-        let group = format!(
-            "{:?}/{:?}/{}/{}",
-            note.about.uid, note.about.field_path, note.kind, note.reason
-        );
-        self.similar
-            .retain(|_, (_, last)| now.duration_since(*last) < REPEAT_WINDOW);
-        let (messages, last) = self
-            .similar
-            .entry(group.clone())
-            .or_insert_with(|| (BTreeSet::new(), now));
+        let group = format!("{:?}/{:?}/{}/{}", note.about.uid, note.about.field_path, note.kind, note.reason);
+        self.similar.retain(|_, (_, last)| now.duration_since(*last) < REPEAT_WINDOW);
+        let (messages, last) = self.similar.entry(group.clone()).or_insert_with(|| (BTreeSet::new(), now));
         *last = now;
         messages.insert(note.message.clone());
         if messages.len() < SIMILAR {
@@ -250,8 +216,7 @@ impl Writer {
 
     fn allowed(&mut self, about: &ObjectReference, now: Instant) -> bool {
         let uid = about.uid.clone().unwrap_or_default();
-        self.spent
-            .retain(|_, (_, since)| now.duration_since(*since) < REFILL * BURST);
+        self.spent.retain(|_, (_, since)| now.duration_since(*since) < REFILL * BURST);
         let (spent, since) = self.spent.entry(uid).or_insert((0, now));
         let refilled =
             u32::try_from(now.duration_since(*since).as_secs() / REFILL.as_secs()).unwrap_or(BURST);

@@ -174,12 +174,8 @@ impl Collector {
             if owners.dangling.is_empty() && owners.waiting.is_empty() {
                 return Ok(());
             }
-            let gone: BTreeSet<&str> = owners
-                .dangling
-                .iter()
-                .chain(&owners.waiting)
-                .map(|owner| owner.uid.as_str())
-                .collect();
+            let gone: BTreeSet<&str> =
+                owners.dangling.iter().chain(&owners.waiting).map(|owner| owner.uid.as_str()).collect();
             return self.drop_owners(&item, &gone).await;
         }
         let has_dependents = !self.graph().dependents(uid).is_empty();
@@ -243,12 +239,7 @@ impl Collector {
 
     /// Asks the API for an owner that no watch has shown: whether it waits for dependents, or `None` if it is gone.
     async fn look_for(&self, item: &Item, owner: &OwnerReference) -> Result<Option<bool>, Error> {
-        if self
-            .absent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&owner.uid)
-        {
+        if self.absent.lock().unwrap_or_else(PoisonError::into_inner).contains(&owner.uid) {
             return Ok(None);
         }
         let kind = self
@@ -263,26 +254,18 @@ impl Collector {
             .cloned();
         let Some(kind) = kind else {
             let (kind, version) = (&owner.kind, &owner.api_version);
-            return Err(Error::Other(format!(
-                "no matches for kind {kind:?} in version {version:?}"
-            )));
+            return Err(Error::Other(format!("no matches for kind {kind:?} in version {version:?}")));
         };
         if kind.namespaced && item.namespace.is_none() {
-            return Err(Error::Other(
-                "a cluster-wide object cannot have an owner in a namespace".to_owned(),
-            ));
+            return Err(Error::Other("a cluster-wide object cannot have an owner in a namespace".to_owned()));
         }
         let request = Request::new(kind.path(item.namespace.as_deref()));
-        let request = request
-            .get_metadata(&owner.name, &GetParams::default())
-            .map_err(Error::build)?;
+        let request = request.get_metadata(&owner.name, &GetParams::default()).map_err(Error::build)?;
         match self.client.request::<PartialObjectMeta>(request).await {
             Ok(found) if found.metadata.uid.as_deref() == Some(&owner.uid) => {
                 let finalizers = found.metadata.finalizers.unwrap_or_default();
                 let deleting = found.metadata.deletion_timestamp.is_some();
-                Ok(Some(
-                    deleting && finalizers.iter().any(|finalizer| finalizer == FOREGROUND),
-                ))
+                Ok(Some(deleting && finalizers.iter().any(|finalizer| finalizer == FOREGROUND)))
             }
             Ok(_) => {
                 self.note_absent(&owner.uid);
@@ -306,11 +289,8 @@ impl Collector {
     }
 
     async fn drop_owners(&self, item: &Item, gone: &BTreeSet<&str>) -> Result<(), Error> {
-        let kept: Vec<&OwnerReference> = item
-            .owners
-            .iter()
-            .filter(|owner| !gone.contains(owner.uid.as_str()))
-            .collect();
+        let kept: Vec<&OwnerReference> =
+            item.owners.iter().filter(|owner| !gone.contains(owner.uid.as_str())).collect();
         self.patch_metadata(item, json!({"ownerReferences": kept})).await
     }
 
@@ -327,9 +307,8 @@ impl Collector {
         metadata["resourceVersion"] = json!(item.resource_version);
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let request = Request::new(item.path());
-        let request = request
-            .patch_metadata(&item.name, &PatchParams::default(), &patch)
-            .map_err(Error::build)?;
+        let request =
+            request.patch_metadata(&item.name, &PatchParams::default(), &patch).map_err(Error::build)?;
         match self.client.request::<PartialObjectMeta>(request).await {
             Ok(object) => {
                 self.observe(&item.kind, object);
@@ -345,9 +324,7 @@ impl Collector {
             uid: Some(item.uid.clone()),
             resource_version: Some(item.resource_version.clone()),
         });
-        let request = Request::new(item.path())
-            .delete(&item.name, &params)
-            .map_err(Error::build)?;
+        let request = Request::new(item.path()).delete(&item.name, &params).map_err(Error::build)?;
         match self.client.request::<Value>(request).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),

@@ -53,10 +53,7 @@ pub(crate) struct ObjectKey {
 
 impl ObjectKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
@@ -115,10 +112,7 @@ impl<K: Kind> Informer<K> {
 
     /// Calls `handler` on every change, own writes included. To be called before the informer runs.
     pub(crate) fn on_change(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
-        self.handlers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::new(handler));
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(handler));
     }
 
     /// Drops parts of objects that nobody reads. To be called before the informer runs.
@@ -181,9 +175,7 @@ impl<K: Kind> Informer<K> {
         keys.filter_map(|key| store.objects.get(key))
             .filter(|object| {
                 let have = object.meta().labels.as_ref();
-                labels
-                    .iter()
-                    .all(|(k, v)| have.and_then(|have| have.get(k)) == Some(v))
+                labels.iter().all(|(k, v)| have.and_then(|have| have.get(k)) == Some(v))
             })
             .cloned()
             .collect()
@@ -232,9 +224,7 @@ impl<K: Kind> Informer<K> {
         let mut params = ListParams::default().limit(500);
         let mut fresh = BTreeMap::new();
         let revision = loop {
-            let page: ObjectList<K> = client
-                .request(request.list(&params).map_err(Error::build)?)
-                .await?;
+            let page: ObjectList<K> = client.request(request.list(&params).map_err(Error::build)?).await?;
             for object in page.items {
                 let object = self.trimmed(object);
                 fresh.insert(ObjectKey::of(object.meta()), object);
@@ -270,9 +260,7 @@ impl<K: Kind> Informer<K> {
         failures: &mut u32,
     ) -> Result<String, Error> {
         let request = Request::new(K::url_path(&(), None));
-        let request = request
-            .watch(&WatchParams::default(), &revision)
-            .map_err(Error::build)?;
+        let request = request.watch(&WatchParams::default(), &revision).map_err(Error::build)?;
         let mut events = std::pin::pin!(client.request_events::<K>(request).await?);
         while let Some(event) = events.next().await {
             let changes = match event? {
@@ -307,11 +295,7 @@ impl<K: Kind> Informer<K> {
         if changes.is_empty() {
             return;
         }
-        let handlers = self
-            .handlers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for change in changes {
             for handler in &handlers {
                 handler(change);

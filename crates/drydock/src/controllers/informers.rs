@@ -28,10 +28,7 @@ struct Entry {
 
 impl Informers {
     pub(crate) fn new(client: Client) -> Self {
-        Self {
-            client,
-            entries: Mutex::default(),
-        }
+        Self { client, entries: Mutex::default() }
     }
 
     /// The informer of a kind; the same for all who ask.
@@ -59,10 +56,7 @@ impl Informers {
 
     /// Reads and writes of a kind as one client.
     pub(crate) fn handle<K: Kind>(&self, client: &Client) -> Handle<K> {
-        Handle {
-            informer: self.of::<K>(),
-            client: client.clone(),
-        }
+        Handle { informer: self.of::<K>(), client: client.clone() }
     }
 
     /// Starts all informers asked for so far.
@@ -91,10 +85,7 @@ pub(crate) struct Handle<K> {
 
 impl<K> Clone for Handle<K> {
     fn clone(&self) -> Self {
-        Self {
-            informer: self.informer.clone(),
-            client: self.client.clone(),
-        }
+        Self { informer: self.informer.clone(), client: self.client.clone() }
     }
 }
 
@@ -109,9 +100,8 @@ impl<K> std::ops::Deref for Handle<K> {
 impl<K: Kind> Handle<K> {
     pub(crate) async fn create(&self, object: &K) -> Result<K, Error> {
         let request = request_of::<K>(object.meta().namespace.as_deref());
-        let request = request
-            .create(&PostParams::default(), serde_json::to_vec(object)?)
-            .map_err(Error::build)?;
+        let request =
+            request.create(&PostParams::default(), serde_json::to_vec(object)?).map_err(Error::build)?;
         self.taken_in(self.client.request(request).await?)
     }
 
@@ -119,9 +109,7 @@ impl<K: Kind> Handle<K> {
         let key = ObjectKey::of(object.meta());
         let request = request_of::<K>(object.meta().namespace.as_deref());
         let body = serde_json::to_vec(object)?;
-        let request = request
-            .replace(&key.name, &PostParams::default(), body)
-            .map_err(Error::build)?;
+        let request = request.replace(&key.name, &PostParams::default(), body).map_err(Error::build)?;
         self.taken_in(self.client.request(request).await?)
     }
 
@@ -163,14 +151,9 @@ impl<K: Kind> Handle<K> {
 
     pub(crate) async fn delete_with(&self, object: &K, mut params: DeleteParams) -> Result<(), Error> {
         let meta = object.meta();
-        params.preconditions = Some(Preconditions {
-            uid: meta.uid.clone(),
-            resource_version: None,
-        });
+        params.preconditions = Some(Preconditions { uid: meta.uid.clone(), resource_version: None });
         let key = ObjectKey::of(meta);
-        let request = request_of::<K>(namespace_of(&key))
-            .delete(&key.name, &params)
-            .map_err(Error::build)?;
+        let request = request_of::<K>(namespace_of(&key)).delete(&key.name, &params).map_err(Error::build)?;
         match self.client.request_status::<K>(request).await {
             Ok(answer) => {
                 if let Some(object) = answer.left() {
@@ -185,9 +168,8 @@ impl<K: Kind> Handle<K> {
 
     /// Reads from the API, past the cache. `None` if there is none.
     pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<K>, Error> {
-        let request = request_of::<K>(namespace_of(key))
-            .get(&key.name, &Default::default())
-            .map_err(Error::build)?;
+        let request =
+            request_of::<K>(namespace_of(key)).get(&key.name, &Default::default()).map_err(Error::build)?;
         match self.client.request::<K>(request).await {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),

@@ -40,9 +40,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         failures: Mutex::default(),
     };
     let owners = controller.jobs.informer.clone();
-    controller
-        .pods
-        .on_change(enqueue_controller::<Job, Pod>(owners, controller.queue.clone()));
+    controller.pods.on_change(enqueue_controller::<Job, Pod>(owners, controller.queue.clone()));
     setup.work(&controller.queue.clone(), controller);
 }
 
@@ -79,10 +77,7 @@ impl Reconciler for Controller {
             return self.release_orphans(key).await;
         };
         if is_finished(&found) {
-            self.failures
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&uid_of(&found));
+            self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid_of(&found));
             return Ok(());
         }
         let mut job = (*found).clone();
@@ -160,45 +155,25 @@ impl Controller {
 
     /// Whether the job ends here, and how.
     fn verdict(&self, job: &Job, sync: &Sync, now: Timestamp) -> Option<Verdict> {
-        let conditions = job
-            .status
-            .as_ref()
-            .and_then(|status| status.conditions.as_deref())
-            .unwrap_or_default();
+        let conditions =
+            job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let begun = conditions.iter().find(|condition| {
             condition.status == "True"
                 && matches!(condition.type_.as_str(), "SuccessCriteriaMet" | "FailureTarget")
         });
         if let Some(begun) = begun {
-            let kind = if begun.type_ == "FailureTarget" {
-                "FailureTarget"
-            } else {
-                "SuccessCriteriaMet"
-            };
-            let (reason, message) = (
-                begun.reason.clone().unwrap_or_default(),
-                begun.message.clone().unwrap_or_default(),
-            );
-            return Some(Verdict {
-                kind,
-                reason,
-                message,
-            });
+            let kind = if begun.type_ == "FailureTarget" { "FailureTarget" } else { "SuccessCriteriaMet" };
+            let (reason, message) =
+                (begun.reason.clone().unwrap_or_default(), begun.message.clone().unwrap_or_default());
+            return Some(Verdict { kind, reason, message });
         }
         let spec = spec_of(job);
         let failed = |reason: &str, message: &str| {
-            Some(Verdict {
-                kind: "FailureTarget",
-                reason: reason.to_owned(),
-                message: message.to_owned(),
-            })
+            Some(Verdict { kind: "FailureTarget", reason: reason.to_owned(), message: message.to_owned() })
         };
         let limit = spec.backoff_limit.unwrap_or(6);
         if sync.failed > limit || restarted_too_often(spec, &sync.pods, limit) {
-            return failed(
-                "BackoffLimitExceeded",
-                "Job has reached the specified backoff limit",
-            );
+            return failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
         }
         let (Some(seconds), Some(since)) = (spec.active_deadline_seconds, start_time(job)) else {
             return None;
@@ -208,10 +183,7 @@ impl Controller {
             Ok(left) if !left.is_zero() => self.queue.add_after(ObjectKey::of(&job.metadata), left),
             _ if spec.suspend == Some(true) => {}
             _ => {
-                return failed(
-                    "DeadlineExceeded",
-                    "Job was active longer than specified deadline",
-                );
+                return failed("DeadlineExceeded", "Job was active longer than specified deadline");
             }
         }
         None
@@ -226,9 +198,9 @@ impl Controller {
             _ if suspended => 0,
             None if sync.succeeded > 0 => active,
             None => parallelism,
-            Some(completions) => usize::try_from(completions - sync.succeeded)
-                .unwrap_or_default()
-                .min(parallelism),
+            Some(completions) => {
+                usize::try_from(completions - sync.succeeded).unwrap_or_default().min(parallelism)
+            }
         };
         if active > wanted {
             let now = self.context.now();
@@ -238,11 +210,7 @@ impl Controller {
             return self.delete_pods(job, &ranked).await;
         }
         let replaces_failed_only = spec.pod_replacement_policy.as_deref() == Some("Failed");
-        let terminating = sync
-            .pods
-            .iter()
-            .filter(|pod| replaces_failed_only && is_terminating(pod))
-            .count();
+        let terminating = sync.pods.iter().filter(|pod| replaces_failed_only && is_terminating(pod)).count();
         let missing = wanted.saturating_sub(active + terminating).min(BURST);
         if missing == 0 {
             return Ok(());
@@ -261,8 +229,7 @@ impl Controller {
             match self.pods.create(&pod).await {
                 Ok(made) => {
                     let name = made.metadata.name.unwrap_or_default();
-                    self.recorder
-                        .normal(job, "SuccessfulCreate", format!("Created pod: {name}"));
+                    self.recorder.normal(job, "SuccessfulCreate", format!("Created pod: {name}"));
                 }
                 Err(error) if error.namespace_terminating() => return Ok(()),
                 Err(error) => {
@@ -281,9 +248,7 @@ impl Controller {
     fn wait_after_failure(&self, job: &Job) -> Option<Duration> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, last) = *failures.get(&uid_of(job))?;
-        let backoff = FIRST_BACKOFF
-            .saturating_mul(1 << (count - 1).min(10))
-            .min(LONGEST_BACKOFF);
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << (count - 1).min(10)).min(LONGEST_BACKOFF);
         let left = backoff - self.context.now().duration_since(last);
         Duration::try_from(left).ok().filter(|left| !left.is_zero())
     }
@@ -292,15 +257,10 @@ impl Controller {
         for pod in doomed {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             if let Err(error) = self.pods.delete(pod).await {
-                self.recorder.warning(
-                    job,
-                    "FailedDelete",
-                    format!("Error deleting: {}", error.message()),
-                );
+                self.recorder.warning(job, "FailedDelete", format!("Error deleting: {}", error.message()));
                 return Err(error);
             }
-            self.recorder
-                .normal(job, "SuccessfulDelete", format!("Deleted pod: {name}"));
+            self.recorder.normal(job, "SuccessfulDelete", format!("Deleted pod: {name}"));
         }
         Ok(())
     }
@@ -314,9 +274,7 @@ impl Controller {
     fn note_suspension(&self, job: &mut Job, suspended: bool, now: Timestamp) {
         let status = job.status.get_or_insert_default();
         let conditions = status.conditions.get_or_insert_default();
-        let known = conditions
-            .iter()
-            .position(|condition| condition.type_ == "Suspended");
+        let known = conditions.iter().position(|condition| condition.type_ == "Suspended");
         let was = known.is_some_and(|at| conditions[at].status == "True");
         if was == suspended {
             return;
@@ -352,40 +310,22 @@ impl Controller {
 
 /// A job of OnFailure pods fails by the restarts of their containers.
 fn restarted_too_often(spec: &JobSpec, pods: &[Arc<Pod>], limit: i32) -> bool {
-    let policy = spec
-        .template
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.restart_policy.as_deref());
+    let policy = spec.template.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
     if policy != Some("OnFailure") {
         return false;
     }
-    let running = pods
-        .iter()
-        .filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
+    let running = pods.iter().filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
     let statuses = running.filter_map(|pod| pod.status.as_ref());
     let restarts: i32 = statuses
-        .flat_map(|status| {
-            status
-                .container_statuses
-                .iter()
-                .chain(&status.init_container_statuses)
-                .flatten()
-        })
+        .flat_map(|status| status.container_statuses.iter().chain(&status.init_container_statuses).flatten())
         .map(|container| container.restart_count)
         .sum();
-    if limit == 0 {
-        restarts > 0
-    } else {
-        restarts >= limit
-    }
+    if limit == 0 { restarts > 0 } else { restarts >= limit }
 }
 
 fn spec_of(job: &Job) -> &JobSpec {
     static NONE: std::sync::OnceLock<JobSpec> = std::sync::OnceLock::new();
-    job.spec
-        .as_ref()
-        .unwrap_or_else(|| NONE.get_or_init(JobSpec::default))
+    job.spec.as_ref().unwrap_or_else(|| NONE.get_or_init(JobSpec::default))
 }
 
 fn uid_of(job: &Job) -> String {
@@ -393,10 +333,7 @@ fn uid_of(job: &Job) -> String {
 }
 
 fn start_time(job: &Job) -> Option<Timestamp> {
-    job.status
-        .as_ref()
-        .and_then(|status| status.start_time.as_ref())
-        .map(|time| time.0)
+    job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0)
 }
 
 fn is_terminating(pod: &Pod) -> bool {
@@ -405,9 +342,8 @@ fn is_terminating(pod: &Pod) -> bool {
 
 fn finished_at(pod: &Pod) -> Option<Timestamp> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let ends = statuses
-        .iter()
-        .filter_map(|status| status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
+    let ends =
+        statuses.iter().filter_map(|status| status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
     ends.map(|time| time.0).max()
 }
 
@@ -418,9 +354,7 @@ pub(super) fn is_finished(job: &Job) -> bool {
 
 pub(super) fn finished_condition(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    conditions
-        .iter()
-        .find(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"))
+    conditions.iter().find(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"))
 }
 
 fn condition(kind: &str, value: &str, reason: &str, message: &str, now: Timestamp) -> JobCondition {

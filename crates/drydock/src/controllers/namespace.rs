@@ -42,10 +42,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
             return;
         };
         let key = ObjectKey::new("", pod.metadata.namespace.as_deref().unwrap_or_default());
-        if namespaces
-            .get(&key)
-            .is_some_and(|namespace| needs_work(&namespace))
-        {
+        if namespaces.get(&key).is_some_and(|namespace| needs_work(&namespace)) {
             queue.add(key);
         }
     });
@@ -103,9 +100,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         if let Some(spec) = changed.spec.as_mut() {
-            spec.finalizers
-                .get_or_insert_default()
-                .retain(|finalizer| finalizer != FINALIZER);
+            spec.finalizers.get_or_insert_default().retain(|finalizer| finalizer != FINALIZER);
         }
         match self.namespaces.replace_part(&changed, "finalize").await {
             Err(error) if !error.has_reason("NotFound") => Err(error),
@@ -126,15 +121,11 @@ impl Controller {
             return Ok(());
         }
         let request = Request::new(kind.path(Some(namespace)));
-        if found
-            .iter()
-            .any(|object| object.metadata.deletion_timestamp.is_none())
-        {
+        if found.iter().any(|object| object.metadata.deletion_timestamp.is_none()) {
             if kind.supports(&["deletecollection"]) {
                 let params = DeleteParams::background();
-                let request = request
-                    .delete_collection(&params, &ListParams::default())
-                    .map_err(Error::build)?;
+                let request =
+                    request.delete_collection(&params, &ListParams::default()).map_err(Error::build)?;
                 self.client.request::<Value>(request).await?;
             } else {
                 for object in &found {
@@ -147,11 +138,7 @@ impl Controller {
             let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
             remaining.kinds.insert(name, found.len());
         }
-        for finalizer in found
-            .iter()
-            .filter_map(|object| object.metadata.finalizers.as_ref())
-            .flatten()
-        {
+        for finalizer in found.iter().filter_map(|object| object.metadata.finalizers.as_ref()).flatten() {
             *remaining.finalizers.entry(finalizer.clone()).or_default() += 1;
         }
         Ok(())
@@ -159,14 +146,8 @@ impl Controller {
 
     async fn list(&self, kind: &Kind, namespace: &str) -> Result<Vec<PartialObjectMeta>, Error> {
         let request = Request::new(kind.path(Some(namespace)));
-        let request = request
-            .list_metadata(&ListParams::default())
-            .map_err(Error::build)?;
-        match self
-            .client
-            .request::<ObjectList<PartialObjectMeta>>(request)
-            .await
-        {
+        let request = request.list_metadata(&ListParams::default()).map_err(Error::build)?;
+        match self.client.request::<ObjectList<PartialObjectMeta>>(request).await {
             Ok(list) => Ok(list.items),
             // The kind went away with its definition, or cannot be listed.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(Vec::new()),
@@ -176,16 +157,10 @@ impl Controller {
 
     async fn delete(&self, request: &Request, object: &PartialObjectMeta) -> Result<(), Error> {
         let mut params = DeleteParams::background();
-        params.preconditions = Some(Preconditions {
-            uid: object.metadata.uid.clone(),
-            resource_version: None,
-        });
+        params.preconditions =
+            Some(Preconditions { uid: object.metadata.uid.clone(), resource_version: None });
         let name = object.metadata.name.as_deref().unwrap_or_default();
-        match self
-            .client
-            .request::<Value>(request.delete(name, &params).map_err(Error::build)?)
-            .await
-        {
+        match self.client.request::<Value>(request.delete(name, &params).map_err(Error::build)?).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             answer => answer.map(|_| ()).map_err(Error::from),
         }
@@ -202,24 +177,15 @@ fn set_conditions(namespace: &mut Namespace, remaining: &Remaining, now: jiff::T
             .join(", ")
     };
     let content = (!remaining.kinds.is_empty()).then(|| {
-        (
-            "SomeResourcesRemain",
-            format!("Some resources are remaining: {}", list(&remaining.kinds, "has")),
-        )
+        ("SomeResourcesRemain", format!("Some resources are remaining: {}", list(&remaining.kinds, "has")))
     });
     let finalizers = (!remaining.finalizers.is_empty()).then(|| {
         let list = list(&remaining.finalizers, "in");
-        (
-            "SomeFinalizersRemain",
-            format!("Some content in the namespace has finalizers remaining: {list}"),
-        )
+        ("SomeFinalizersRemain", format!("Some content in the namespace has finalizers remaining: {list}"))
     });
     let failures = (!remaining.failures.is_empty()).then(|| {
         let (count, list) = (remaining.failures.len(), remaining.failures.join(", "));
-        (
-            "ContentDeletionFailed",
-            format!("Failed to delete all resource types, {count} remaining: {list}"),
-        )
+        ("ContentDeletionFailed", format!("Failed to delete all resource types, {count} remaining: {list}"))
     });
     let rows = [
         (
@@ -240,12 +206,7 @@ fn set_conditions(namespace: &mut Namespace, remaining: &Remaining, now: jiff::T
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
-        (
-            "NamespaceContentRemaining",
-            content,
-            "ContentRemoved",
-            "All content successfully removed",
-        ),
+        ("NamespaceContentRemaining", content, "ContentRemoved", "All content successfully removed"),
         (
             "NamespaceFinalizersRemaining",
             finalizers,
@@ -253,11 +214,7 @@ fn set_conditions(namespace: &mut Namespace, remaining: &Remaining, now: jiff::T
             "All content-preserving finalizers finished",
         ),
     ];
-    let conditions = namespace
-        .status
-        .get_or_insert_default()
-        .conditions
-        .get_or_insert_default();
+    let conditions = namespace.status.get_or_insert_default().conditions.get_or_insert_default();
     let mut changed = false;
     for (kind, trouble, fine, all_well) in rows {
         let (status, reason, message) = match trouble {

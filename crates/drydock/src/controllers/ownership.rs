@@ -14,10 +14,7 @@ use super::queue::Queue;
 
 /// The owner that controls an object.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true))
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// A reference to a controlling owner.
@@ -35,14 +32,8 @@ pub(crate) fn controller_ref<K: Kind>(owner: &K) -> OwnerReference {
 /// Reads a selector. A selector that cannot be read selects nothing.
 pub(crate) fn selector_of(selector: Option<&LabelSelector>) -> Option<Selector> {
     let selector = selector?;
-    let empty = selector
-        .match_labels
-        .as_ref()
-        .is_none_or(|labels| labels.is_empty())
-        && selector
-            .match_expressions
-            .as_ref()
-            .is_none_or(|expressions| expressions.is_empty());
+    let empty = selector.match_labels.as_ref().is_none_or(|labels| labels.is_empty())
+        && selector.match_expressions.as_ref().is_none_or(|expressions| expressions.is_empty());
     if empty {
         return None;
     }
@@ -118,19 +109,13 @@ pub(crate) async fn claim<O: Kind, D: Kind>(
                 fresh.meta().uid == owner.meta().uid && fresh.meta().deletion_timestamp.is_none()
             });
             if !alive {
-                return Err(Error::Other(format!(
-                    "{} is being deleted",
-                    ObjectKey::of(owner.meta())
-                )));
+                return Err(Error::Other(format!("{} is being deleted", ObjectKey::of(owner.meta()))));
             }
             verified = true;
         }
         let reference = controller_ref(owner);
         let patch = json!({"metadata": {"uid": object.meta().uid, "ownerReferences": [reference]}});
-        match dependents
-            .patch(&ObjectKey::of(object.meta()), &Patch::Strategic(patch))
-            .await
-        {
+        match dependents.patch(&ObjectKey::of(object.meta()), &Patch::Strategic(patch)).await {
             Ok(adopted) => claimed.push(Arc::new(adopted)),
             Err(error) if error.has_reason("NotFound") || error.has_reason("Invalid") => {}
             Err(error) => return Err(error),
@@ -145,10 +130,7 @@ async fn release<D: Kind>(owner: &str, dependents: &Handle<D>, object: &D) -> Re
         "uid": object.meta().uid,
         "ownerReferences": [{"$patch": "delete", "uid": owner}],
     }});
-    match dependents
-        .patch(&ObjectKey::of(object.meta()), &Patch::Strategic(patch))
-        .await
-    {
+    match dependents.patch(&ObjectKey::of(object.meta()), &Patch::Strategic(patch)).await {
         Err(error) if !error.has_reason("NotFound") && !error.has_reason("Invalid") => Err(error),
         _ => Ok(()),
     }

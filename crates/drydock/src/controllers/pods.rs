@@ -8,19 +8,11 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 pub(crate) fn phase(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or_default()
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
-    pod.status
-        .as_ref()?
-        .conditions
-        .iter()
-        .flatten()
-        .find(|condition| condition.type_ == kind)
+    pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
 }
 
 pub(crate) fn is_ready(pod: &Pod) -> bool {
@@ -68,9 +60,7 @@ pub(crate) fn next_available<'a>(
     now: Timestamp,
 ) -> Option<Duration> {
     let wait = SignedDuration::from_secs(i64::from(min_ready_seconds));
-    let times = pods
-        .filter_map(ready_since)
-        .filter_map(|since| since.checked_add(wait).ok());
+    let times = pods.filter_map(ready_since).filter_map(|since| since.checked_add(wait).ok());
     let next = times.filter(|when| *when > now).min()?;
     Duration::try_from(next.duration_since(now)).ok()
 }
@@ -126,16 +116,8 @@ fn deletion_cost(pod: &Pod) -> i32 {
 }
 
 fn restarts(pod: &Pod) -> i32 {
-    let statuses = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_ref());
-    statuses
-        .into_iter()
-        .flatten()
-        .map(|status| status.restart_count)
-        .max()
-        .unwrap_or_default()
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    statuses.into_iter().flatten().map(|status| status.restart_count).max().unwrap_or_default()
 }
 
 fn created(pod: &Pod) -> Option<Timestamp> {
@@ -154,7 +136,5 @@ fn by_age(a: Option<Timestamp>, b: Option<Timestamp>, pod_a: &Pod, pod_b: &Pod, 
         let age = now.duration_since(time).as_nanos();
         if age > 0 { i128::from(age.ilog2()) } else { -1 }
     };
-    rank(a)
-        .cmp(&rank(b))
-        .then_with(|| pod_a.metadata.uid.cmp(&pod_b.metadata.uid))
+    rank(a).cmp(&rank(b)).then_with(|| pod_a.metadata.uid.cmp(&pod_b.metadata.uid))
 }

@@ -19,10 +19,7 @@ pub(crate) struct Queue<T> {
 
 impl<T> Clone for Queue<T> {
     fn clone(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            changed: self.changed.clone(),
-        }
+        Self { state: self.state.clone(), changed: self.changed.clone() }
     }
 }
 
@@ -48,10 +45,7 @@ impl<T: Ord + Clone> Queue<T> {
             sequence: 0,
             failures: BTreeMap::new(),
         };
-        Self {
-            state: Arc::new(Mutex::new(state)),
-            changed: Arc::new(Notify::new()),
-        }
+        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
     }
 
     pub(crate) fn add(&self, key: T) {
@@ -86,9 +80,7 @@ impl<T: Ord + Clone> Queue<T> {
     pub(crate) fn add_failed(&self, key: T) {
         let mut state = self.lock();
         let failures = state.failures.entry(key.clone()).or_default();
-        let delay = FIRST_BACKOFF
-            .saturating_mul(2u32.saturating_pow(*failures))
-            .min(LONGEST_BACKOFF);
+        let delay = FIRST_BACKOFF.saturating_mul(2u32.saturating_pow(*failures)).min(LONGEST_BACKOFF);
         *failures += 1;
         drop(state);
         self.add_after(key, delay);
@@ -176,11 +168,7 @@ mod tests {
         queue.add("a");
         assert_eq!(queue.next().await, "b");
         queue.done(&"b");
-        assert!(
-            tokio::time::timeout(Duration::from_millis(20), queue.next())
-                .await
-                .is_err()
-        );
+        assert!(tokio::time::timeout(Duration::from_millis(20), queue.next()).await.is_err());
         queue.done(&"a");
         assert_eq!(queue.next().await, "a");
     }

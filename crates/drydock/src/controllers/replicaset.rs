@@ -28,10 +28,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         queue: queue_of(&setup.informers.of::<ReplicaSet>()),
     };
     let owners = controller.sets.informer.clone();
-    controller.pods.on_change(enqueue_controller::<ReplicaSet, Pod>(
-        owners,
-        controller.queue.clone(),
-    ));
+    controller.pods.on_change(enqueue_controller::<ReplicaSet, Pod>(owners, controller.queue.clone()));
     setup.work(&controller.queue.clone(), controller);
 }
 
@@ -63,10 +60,7 @@ impl Reconciler for Controller {
         // Pods just made or deleted are in the cache already, so one write tells of them.
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
         let mine = self.pods.controlled_by(uid);
-        let mine: Vec<_> = mine
-            .into_iter()
-            .filter(|pod| selects(&selector, &pod.metadata))
-            .collect();
+        let mine: Vec<_> = mine.into_iter().filter(|pod| selects(&selector, &pod.metadata)).collect();
         let now = self.context.now();
         let status = status_of(&set, &mine, managed.as_ref().err(), now);
         if set.status.as_ref() != Some(&status) {
@@ -101,8 +95,7 @@ impl Controller {
                 match self.pods.create(&pod).await {
                     Ok(made) => {
                         let name = made.metadata.name.unwrap_or_default();
-                        self.recorder
-                            .normal(set, "SuccessfulCreate", format!("Created pod: {name}"));
+                        self.recorder.normal(set, "SuccessfulCreate", format!("Created pod: {name}"));
                     }
                     Err(error) if error.namespace_terminating() => return Ok(()),
                     Err(error) => {
@@ -126,8 +119,7 @@ impl Controller {
                     );
                     return Err(error);
                 }
-                self.recorder
-                    .normal(set, "SuccessfulDelete", format!("Deleted pod: {name}"));
+                self.recorder.normal(set, "SuccessfulDelete", format!("Deleted pod: {name}"));
             }
         }
         Ok(())
@@ -144,30 +136,19 @@ fn status_of(
     let min_ready = spec.min_ready_seconds.unwrap_or_default();
     let active: Vec<_> = mine.iter().filter(|pod| pods::is_active(pod)).collect();
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let labels = spec
-        .template
-        .and_then(|template| template.metadata)
-        .and_then(|meta| meta.labels)
-        .unwrap_or_default();
+    let labels =
+        spec.template.and_then(|template| template.metadata).and_then(|meta| meta.labels).unwrap_or_default();
     let labelled = active.iter().filter(|pod| {
         let have = pod.metadata.labels.as_ref();
-        labels
-            .iter()
-            .all(|(key, value)| have.and_then(|have| have.get(key)) == Some(value))
+        labels.iter().all(|(key, value)| have.and_then(|have| have.get(key)) == Some(value))
     });
     let ready = active.iter().filter(|pod| pods::is_ready(pod));
-    let available = active
-        .iter()
-        .filter(|pod| pods::is_available(pod, min_ready, now));
-    let terminating = mine
-        .iter()
-        .filter(|pod| pods::is_terminating(pod) && !pods::is_finished(pod));
+    let available = active.iter().filter(|pod| pods::is_available(pod, min_ready, now));
+    let terminating = mine.iter().filter(|pod| pods::is_terminating(pod) && !pods::is_finished(pod));
 
     let old = set.status.clone().unwrap_or_default();
     let mut conditions = old.conditions.unwrap_or_default();
-    let known = conditions
-        .iter()
-        .any(|condition| condition.type_ == "ReplicaFailure");
+    let known = conditions.iter().any(|condition| condition.type_ == "ReplicaFailure");
     match failed {
         Some(error) if !known => conditions.push(ReplicaSetCondition {
             type_: "ReplicaFailure".into(),

@@ -78,25 +78,17 @@ impl Reconciler for Controller {
         let Some(quota) = self.quotas.get(key) else {
             return Ok(());
         };
-        let hard = quota
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.hard.clone())
-            .unwrap_or_default();
+        let hard = quota.spec.as_ref().and_then(|spec| spec.hard.clone()).unwrap_or_default();
         let used = hard
             .keys()
             .map(|name| (name.clone(), Amount(self.used(&key.namespace, name).to_string())))
             .collect();
-        let status = ResourceQuotaStatus {
-            hard: Some(hard),
-            used: Some(used),
-        };
+        let status = ResourceQuotaStatus { hard: Some(hard), used: Some(used) };
         let had = quota.status.clone().unwrap_or_default();
         let same = |a: &Option<BTreeMap<String, Amount>>, b: &Option<BTreeMap<String, Amount>>| {
             let (a, b) = (a.as_ref(), b.as_ref());
             let (a, b) = (a.into_iter().flatten(), b.into_iter().flatten());
-            a.map(|(name, amount)| (name, parsed(amount)))
-                .eq(b.map(|(name, amount)| (name, parsed(amount))))
+            a.map(|(name, amount)| (name, parsed(amount))).eq(b.map(|(name, amount)| (name, parsed(amount))))
         };
         if same(&had.hard, &status.hard) && same(&had.used, &status.used) {
             return Ok(());
@@ -143,23 +135,14 @@ impl Controller {
         };
         let of_container = |container: &k8s_openapi::api::core::v1::Container| {
             let resources = container.resources.as_ref()?;
-            let list = if limits {
-                resources.limits.as_ref()
-            } else {
-                resources.requests.as_ref()
-            };
+            let list = if limits { resources.limits.as_ref() } else { resources.requests.as_ref() };
             list?.get(resource).map(parsed)
         };
         sum(self.living(namespace).map(|pod| {
             let spec = pod.spec.clone().unwrap_or_default();
             let main = sum(spec.containers.iter().filter_map(of_container));
             // Init containers run one after the other: the largest counts, if it is more than the others together.
-            let init = spec
-                .init_containers
-                .iter()
-                .flatten()
-                .filter_map(of_container)
-                .max();
+            let init = spec.init_containers.iter().flatten().filter_map(of_container).max();
             match init {
                 Some(init) if init > main => init,
                 _ => main,
@@ -168,10 +151,7 @@ impl Controller {
     }
 
     fn living(&self, namespace: &str) -> impl Iterator<Item = Arc<Pod>> {
-        self.pods
-            .in_namespace(namespace)
-            .into_iter()
-            .filter(|pod| !pods::is_finished(pod))
+        self.pods.in_namespace(namespace).into_iter().filter(|pod| !pods::is_finished(pod))
     }
 }
 
@@ -181,7 +161,5 @@ fn parsed(amount: &Amount) -> Quantity {
 
 /// A sum, in the format of its first part.
 fn sum(amounts: impl Iterator<Item = Quantity>) -> Quantity {
-    amounts
-        .reduce(|a, b| a.add(&b))
-        .unwrap_or_else(|| Quantity::new(0, Format::Decimal))
+    amounts.reduce(|a, b| a.add(&b)).unwrap_or_else(|| Quantity::new(0, Format::Decimal))
 }

@@ -16,11 +16,8 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
     distributions of Kubernetes clusters.";
 
 pub(crate) fn start(setup: &mut Setup<'_>, root_ca: &str) {
-    let controller = Controller {
-        maps: setup.handle(),
-        namespaces: setup.informers.of(),
-        root_ca: root_ca.to_owned(),
-    };
+    let controller =
+        Controller { maps: setup.handle(), namespaces: setup.informers.of(), root_ca: root_ca.to_owned() };
     let queue = queue_of(&controller.namespaces);
     let adds = queue.clone();
     controller.maps.on_change(move |change| {
@@ -40,10 +37,7 @@ struct Controller {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let active = self
-            .namespaces
-            .get(key)
-            .is_some_and(|namespace| is_active_namespace(&namespace));
+        let active = self.namespaces.get(key).is_some_and(|namespace| is_active_namespace(&namespace));
         if !active {
             return Ok(());
         }
@@ -54,11 +48,7 @@ impl Reconciler for Controller {
             Some(map) => {
                 let mut changed = (*map).clone();
                 changed.data = Some(data);
-                changed
-                    .metadata
-                    .annotations
-                    .get_or_insert_default()
-                    .extend([description]);
+                changed.metadata.annotations.get_or_insert_default().extend([description]);
                 self.maps.update(&changed).await
             }
             None => {

@@ -47,17 +47,13 @@ impl Selection {
     /// All of them.
     #[must_use]
     pub fn all() -> Self {
-        Self {
-            names: NAMES.iter().copied().collect(),
-        }
+        Self { names: NAMES.iter().copied().collect() }
     }
 
     /// None of them.
     #[must_use]
     pub fn none() -> Self {
-        Self {
-            names: BTreeSet::new(),
-        }
+        Self { names: BTreeSet::new() }
     }
 
     /// Reads a comma-separated list: `*` is all that are on by default, `foo` enables one, `-foo` disables one;
@@ -66,31 +62,21 @@ impl Selection {
     /// # Errors
     /// An entry that names no controller.
     pub fn parse(list: &str) -> Result<Self, UnknownController> {
-        let entries: Vec<&str> = list
-            .split(',')
-            .map(str::trim)
-            .filter(|entry| !entry.is_empty())
-            .collect();
+        let entries: Vec<&str> = list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
         for entry in &entries {
             let name = entry.strip_prefix('-').unwrap_or(entry);
             if name != "*" && !NAMES.contains(&name) {
-                return Err(UnknownController {
-                    name: name.to_owned(),
-                });
+                return Err(UnknownController { name: name.to_owned() });
             }
         }
         let enabled = |name: &str| {
-            let named = entries
-                .iter()
-                .find(|entry| entry.strip_prefix('-').unwrap_or(entry) == name);
+            let named = entries.iter().find(|entry| entry.strip_prefix('-').unwrap_or(entry) == name);
             match named {
                 Some(entry) => !entry.starts_with('-'),
                 None => entries.contains(&"*"),
             }
         };
-        Ok(Self {
-            names: NAMES.iter().copied().filter(|name| enabled(name)).collect(),
-        })
+        Ok(Self { names: NAMES.iter().copied().filter(|name| enabled(name)).collect() })
     }
 
     /// Whether a controller is among them.

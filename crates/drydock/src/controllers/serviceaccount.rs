@@ -10,18 +10,12 @@ use super::{Error, Reconciler, Setup, is_active_namespace, queue_of};
 const NAME: &str = "default";
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
-    let controller = Controller {
-        accounts: setup.handle(),
-        namespaces: setup.informers.of(),
-    };
+    let controller = Controller { accounts: setup.handle(), namespaces: setup.informers.of() };
     let queue = queue_of(&controller.namespaces);
     let adds = queue.clone();
     controller.accounts.on_change(move |change| {
         if let Some(gone) = change.old.as_ref().filter(|_| change.new.is_none()) {
-            adds.add(ObjectKey::new(
-                "",
-                gone.metadata.namespace.as_deref().unwrap_or_default(),
-            ));
+            adds.add(ObjectKey::new("", gone.metadata.namespace.as_deref().unwrap_or_default()));
         }
     });
     setup.work(&queue, controller);
@@ -34,10 +28,7 @@ struct Controller {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let active = self
-            .namespaces
-            .get(key)
-            .is_some_and(|namespace| is_active_namespace(&namespace));
+        let active = self.namespaces.get(key).is_some_and(|namespace| is_active_namespace(&namespace));
         if !active || self.accounts.get(&ObjectKey::new(&key.name, NAME)).is_some() {
             return Ok(());
         }

@@ -35,10 +35,7 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         queue: queue_of(&setup.informers.of::<StatefulSet>()),
     };
     let owners = controller.sets.informer.clone();
-    controller.pods.on_change(enqueue_controller::<StatefulSet, Pod>(
-        owners,
-        controller.queue.clone(),
-    ));
+    controller.pods.on_change(enqueue_controller::<StatefulSet, Pod>(owners, controller.queue.clone()));
     setup.work(&controller.queue.clone(), controller);
 }
 
@@ -90,9 +87,7 @@ impl Reconciler for Controller {
 
 fn spec_of(set: &StatefulSet) -> &StatefulSetSpec {
     static NONE: std::sync::OnceLock<StatefulSetSpec> = std::sync::OnceLock::new();
-    set.spec
-        .as_ref()
-        .unwrap_or_else(|| NONE.get_or_init(StatefulSetSpec::default))
+    set.spec.as_ref().unwrap_or_else(|| NONE.get_or_init(StatefulSetSpec::default))
 }
 
 fn name_of(set: &StatefulSet) -> &str {
@@ -101,10 +96,7 @@ fn name_of(set: &StatefulSet) -> &str {
 
 /// A finished rolling update makes the update revision the current one.
 fn complete(set: &StatefulSet, status: &mut StatefulSetStatus) {
-    let strategy = spec_of(set)
-        .update_strategy
-        .as_ref()
-        .and_then(|strategy| strategy.type_.as_deref());
+    let strategy = spec_of(set).update_strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
     let wanted = spec_of(set).replicas.unwrap_or(1);
     if strategy != Some("OnDelete")
         && status.updated_replicas.unwrap_or_default() == wanted
@@ -132,10 +124,7 @@ fn is_inconsistent(set: &StatefulSet, status: &StatefulSetStatus) -> bool {
 /// `web` and 3 of `web-3`.
 fn parent_and_ordinal(pod: &Pod) -> Option<(&str, i32)> {
     let (parent, ordinal) = pod.metadata.name.as_deref()?.rsplit_once('-')?;
-    let number = ordinal
-        .parse()
-        .ok()
-        .filter(|_| ordinal.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let number = ordinal.parse().ok().filter(|_| ordinal.bytes().all(|byte| byte.is_ascii_digit()))?;
     Some((parent, number))
 }
 

@@ -46,9 +46,7 @@ pub(crate) fn go_json(value: &Value) -> String {
 /// Spells a number with letters that form no words.
 fn safe_encode(text: &str) -> String {
     const SAFE: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    text.bytes()
-        .map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()]))
-        .collect()
+    text.bytes().map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()])).collect()
 }
 
 const FNV_OFFSET: u32 = 2_166_136_261;
@@ -148,10 +146,7 @@ fn list_map_or_plain(
                 out.push(']');
             }
         },
-        "map" => match value
-            .and_then(Value::as_object)
-            .filter(|entries| !entries.is_empty())
-        {
+        "map" => match value.and_then(Value::as_object).filter(|entries| !entries.is_empty()) {
             None => out.push_str("<nil>"),
             Some(entries) => {
                 let mut entries: Vec<_> = entries.iter().collect();
@@ -186,17 +181,11 @@ fn structure(types: &Types, name: &str, value: Option<&Value>, out: &mut String)
         ("resource.Quantity", Some(Value::String(text))) => return quantity(text, out),
         ("resource.Quantity", Some(Value::Number(number))) => return quantity(&number.to_string(), out),
         ("intstr.IntOrString", Some(Value::Number(number))) => {
-            let _ = write!(
-                out,
-                "{{Type:(intstr.Type)0 IntVal:(int32){number} StrVal:(string)}}"
-            );
+            let _ = write!(out, "{{Type:(intstr.Type)0 IntVal:(int32){number} StrVal:(string)}}");
             return;
         }
         ("intstr.IntOrString", Some(Value::String(text))) => {
-            let _ = write!(
-                out,
-                "{{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string){text}}}"
-            );
+            let _ = write!(out, "{{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string){text}}}");
             return;
         }
         _ => {}
@@ -204,23 +193,13 @@ fn structure(types: &Types, name: &str, value: Option<&Value>, out: &mut String)
     let empty = Map::new();
     let object = value.and_then(Value::as_object).unwrap_or(&empty);
     out.push('{');
-    for (i, entry) in types
-        .get(name)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
+    for (i, entry) in types.get(name).map(Vec::as_slice).unwrap_or_default().iter().enumerate() {
         if i > 0 {
             out.push(' ');
         }
         let _ = write!(out, "{}:", entry.go);
         // `<` is a struct embedded in this one's JSON object; a time's inside is not looked into.
-        let inner = if entry.json == "<" {
-            value.filter(|v| v.is_object())
-        } else {
-            object.get(entry.json)
-        };
+        let inner = if entry.json == "<" { value.filter(|v| v.is_object()) } else { object.get(entry.json) };
         field(types, entry.kind, inner, out);
     }
     out.push('}');
@@ -229,9 +208,7 @@ fn structure(types: &Types, name: &str, value: Option<&Value>, out: &mut String)
 /// A parsed quantity. The text is kept in it only where it is the canonical form by a quick look.
 fn quantity(text: &str, out: &mut String) {
     let digits = text.trim_start_matches(['+', '-']);
-    let split = digits
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(digits.len());
+    let split = digits.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(digits.len());
     let (number, suffix) = digits.split_at(split);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = whole.trim_start_matches('0');
@@ -283,24 +260,14 @@ fn interpret(suffix: &str) -> (&'static str, i32) {
         ("P", 15),
         ("E", 18),
     ];
-    const BINARY: [(&str, i32); 6] = [
-        ("Ki", 10),
-        ("Mi", 20),
-        ("Gi", 30),
-        ("Ti", 40),
-        ("Pi", 50),
-        ("Ei", 60),
-    ];
+    const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
     if let Some((_, exponent)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         return ("BinarySI", *exponent);
     }
     if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
         return ("DecimalSI", *exponent);
     }
-    (
-        "DecimalExponent",
-        suffix.trim_start_matches(['e', 'E']).parse().unwrap_or_default(),
-    )
+    ("DecimalExponent", suffix.trim_start_matches(['e', 'E']).parse().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -311,10 +278,7 @@ mod tests {
     fn the_dump_and_its_hash_are_the_real_ones() {
         let template: Value =
             serde_json::from_str(include_str!("template_hash/fixtures/template.json")).unwrap();
-        assert_eq!(
-            dump(&template),
-            include_str!("template_hash/fixtures/template.dump").trim_end()
-        );
+        assert_eq!(dump(&template), include_str!("template_hash/fixtures/template.dump").trim_end());
         assert_eq!(template_hash(&template, None), "599cf9866b");
     }
 }

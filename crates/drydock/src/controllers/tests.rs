@@ -37,15 +37,9 @@ where
 {
     // Pods need the namespace's account, which a controller makes.
     let accounts: Api<ServiceAccount> = api(drydock);
-    eventually("the default account", async || {
-        accounts.get_opt("default").await.unwrap()
-    })
-    .await;
+    eventually("the default account", async || accounts.get_opt("default").await.unwrap()).await;
     let object: K = serde_json::from_value(object).unwrap();
-    api::<K>(drydock)
-        .create(&PostParams::default(), &object)
-        .await
-        .unwrap()
+    api::<K>(drydock).create(&PostParams::default(), &object).await.unwrap()
 }
 
 /// Waits for something to be there.
@@ -110,22 +104,13 @@ async fn a_deployment_rolls_out_and_goes_with_all_it_owns() {
 
     let deployments: Api<Deployment> = api(&drydock);
     let image = json!({"spec": {"template": pod_template("nginx:1.26")}});
-    deployments
-        .patch("web", &PatchParams::default(), &Patch::Strategic(image))
-        .await
-        .unwrap();
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(image)).await.unwrap();
     let found = available(&drydock, 3).await;
-    assert_eq!(
-        found.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"],
-        "2"
-    );
+    assert_eq!(found.metadata.annotations.unwrap()["deployment.kubernetes.io/revision"], "2");
     let sets: Api<ReplicaSet> = api(&drydock);
     assert_eq!(sets.list(&ListParams::default()).await.unwrap().items.len(), 2);
 
-    deployments
-        .delete("web", &DeleteParams::background())
-        .await
-        .unwrap();
+    deployments.delete("web", &DeleteParams::background()).await.unwrap();
     eventually("the end of all", async || {
         let pods = pods.list(&ListParams::default()).await.unwrap().items.len();
         let sets = sets.list(&ListParams::default()).await.unwrap().items.len();
@@ -139,20 +124,13 @@ async fn a_deployment_rolls_out_and_goes_with_all_it_owns() {
 async fn a_rollout_of_an_unpullable_image_exceeds_its_deadline() {
     let options = NodeOptions::default();
     options.behaviours.set("*:missing", Behaviour::Unpullable);
-    let drydock = Drydock::start(Options {
-        node: options,
-        ..Options::live()
-    })
-    .await
-    .unwrap();
+    let drydock = Drydock::start(Options { node: options, ..Options::live() }).await.unwrap();
     create::<Deployment>(&drydock, deployment(1, "web:missing")).await;
     let deployments: Api<Deployment> = api(&drydock);
     let condition = eventually("the deadline", async || {
         let status = deployments.get("web").await.unwrap().status?;
         let conditions = status.conditions.unwrap_or_default();
-        conditions
-            .into_iter()
-            .find(|c| c.reason.as_deref() == Some("ProgressDeadlineExceeded"))
+        conditions.into_iter().find(|c| c.reason.as_deref() == Some("ProgressDeadlineExceeded"))
     })
     .await;
     let message = condition.message.unwrap();
@@ -162,14 +140,7 @@ async fn a_rollout_of_an_unpullable_image_exceeds_its_deadline() {
     );
     let pods: Api<Pod> = api(&drydock);
     let pod = pods.list(&ListParams::default()).await.unwrap().items.remove(0);
-    let state = pod
-        .status
-        .unwrap()
-        .container_statuses
-        .unwrap()
-        .remove(0)
-        .state
-        .unwrap();
+    let state = pod.status.unwrap().container_statuses.unwrap().remove(0).state.unwrap();
     assert_eq!(state.waiting.unwrap().reason.unwrap(), "ImagePullBackOff");
     drydock.stop().await;
 }
@@ -232,24 +203,12 @@ async fn a_stateful_set_gets_its_pods_claims_and_endpoints() {
     .await;
     let claims: Api<PersistentVolumeClaim> = api(&drydock);
     for name in ["data-db-0", "data-db-1"] {
-        assert_eq!(
-            claims.get(name).await.unwrap().status.unwrap().phase.unwrap(),
-            "Bound"
-        );
+        assert_eq!(claims.get(name).await.unwrap().status.unwrap().phase.unwrap(), "Bound");
     }
     let endpoints: Api<Endpoints> = api(&drydock);
     eventually("both addresses", async || {
-        let addresses = endpoints
-            .get_opt("db")
-            .await
-            .unwrap()?
-            .subsets?
-            .remove(0)
-            .addresses?;
-        let names: Vec<_> = addresses
-            .into_iter()
-            .filter_map(|address| address.hostname)
-            .collect();
+        let addresses = endpoints.get_opt("db").await.unwrap()?.subsets?.remove(0).addresses?;
+        let names: Vec<_> = addresses.into_iter().filter_map(|address| address.hostname).collect();
         (names == ["db-0", "db-1"]).then_some(())
     })
     .await;
@@ -271,41 +230,16 @@ fn job(name: &str, image: &str, more: Value) -> Value {
 
 #[tokio::test]
 async fn jobs_end_well_or_badly_and_go_after_their_time() {
-    let options = NodeOptions {
-        completes_after: Duration::from_millis(50),
-        ..NodeOptions::default()
-    };
-    options.behaviours.set(
-        "bad",
-        Behaviour::Exit {
-            after: Duration::ZERO,
-            code: 3,
-        },
-    );
-    let drydock = Drydock::start(Options {
-        node: options,
-        ..Options::live()
-    })
-    .await
-    .unwrap();
+    let options = NodeOptions { completes_after: Duration::from_millis(50), ..NodeOptions::default() };
+    options.behaviours.set("bad", Behaviour::Exit { after: Duration::ZERO, code: 3 });
+    let drydock = Drydock::start(Options { node: options, ..Options::live() }).await.unwrap();
     create::<Job>(&drydock, job("good", "good", json!({"completions": 2}))).await;
-    create::<Job>(
-        &drydock,
-        job(
-            "bad",
-            "bad",
-            json!({"backoffLimit": 0, "ttlSecondsAfterFinished": 1}),
-        ),
-    )
-    .await;
+    create::<Job>(&drydock, job("bad", "bad", json!({"backoffLimit": 0, "ttlSecondsAfterFinished": 1})))
+        .await;
     let jobs: Api<Job> = api(&drydock);
     let types = async |name: &str| {
         let status = jobs.get_opt(name).await.unwrap()?.status?;
-        let types: Vec<String> = status
-            .conditions?
-            .into_iter()
-            .map(|condition| condition.type_)
-            .collect();
+        let types: Vec<String> = status.conditions?.into_iter().map(|condition| condition.type_).collect();
         Some((types, status.succeeded, status.failed))
     };
     // The bad one first: it can be seen only for a second.
@@ -319,16 +253,10 @@ async fn jobs_end_well_or_badly_and_go_after_their_time() {
         (types == ["SuccessCriteriaMet", "Complete"]).then(|| assert_eq!(succeeded, Some(2)))
     })
     .await;
-    eventually("its removal", async || {
-        jobs.get_opt("bad").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    eventually("its removal", async || jobs.get_opt("bad").await.unwrap().is_none().then_some(())).await;
     let pods: Api<Pod> = api(&drydock);
     eventually("the removal of its pod", async || {
-        let left = pods
-            .list(&ListParams::default().labels("job-name=bad"))
-            .await
-            .unwrap();
+        let left = pods.list(&ListParams::default().labels("job-name=bad")).await.unwrap();
         left.items.is_empty().then_some(())
     })
     .await;
@@ -340,10 +268,7 @@ async fn a_deleted_namespace_takes_everything_with_it() {
     let drydock = drydock().await;
     let namespaces: Api<Namespace> = Api::all(drydock.client("test"));
     let namespace = serde_json::from_value(json!({"metadata": {"name": "other"}})).unwrap();
-    namespaces
-        .create(&PostParams::default(), &namespace)
-        .await
-        .unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(drydock.client("test"), "other");
     eventually("its account", async || accounts.get_opt("default").await.unwrap()).await;
     let sets: Api<DaemonSet> = Api::namespaced(drydock.client("test"), "other");
@@ -351,21 +276,11 @@ async fn a_deleted_namespace_takes_everything_with_it() {
         "metadata": {"name": "d"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": pod_template("i")},
     });
-    sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap())
-        .await
-        .unwrap();
-    eventually("the daemon", async || {
-        (sets.get("d").await.unwrap().status?.number_ready == 1).then_some(())
-    })
-    .await;
-    namespaces
-        .delete("other", &DeleteParams::default())
-        .await
-        .unwrap();
-    eventually("its end", async || {
-        namespaces.get_opt("other").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
+    eventually("the daemon", async || (sets.get("d").await.unwrap().status?.number_ready == 1).then_some(()))
+        .await;
+    namespaces.delete("other", &DeleteParams::default()).await.unwrap();
+    eventually("its end", async || namespaces.get_opt("other").await.unwrap().is_none().then_some(())).await;
     let pods: Api<Pod> = Api::namespaced(drydock.client("test"), "other");
     assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
     drydock.stop().await;

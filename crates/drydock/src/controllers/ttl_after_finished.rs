@@ -15,11 +15,8 @@ use super::{Error, Reconciler, Setup, queue_of};
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
     let queue = queue_of(&setup.informers.of::<Job>());
-    let controller = Controller {
-        jobs: setup.handle(),
-        context: setup.context.clone(),
-        queue: queue.clone(),
-    };
+    let controller =
+        Controller { jobs: setup.handle(), context: setup.context.clone(), queue: queue.clone() };
     setup.work(&queue, controller);
 }
 

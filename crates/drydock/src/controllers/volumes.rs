@@ -36,26 +36,15 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
     let queue = queue_of(&binder.claims);
     let adds = queue.clone();
     binder.volumes.on_change(move |change| {
-        let claim = change
-            .latest()
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.claim_ref.as_ref());
+        let claim = change.latest().spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
         if let Some(claim) = claim {
             let namespace = claim.namespace.as_deref().unwrap_or_default();
-            adds.add(ObjectKey::new(
-                namespace,
-                claim.name.as_deref().unwrap_or_default(),
-            ));
+            adds.add(ObjectKey::new(namespace, claim.name.as_deref().unwrap_or_default()));
         }
     });
     let (adds, claims) = (queue.clone(), binder.claims.informer.clone());
     binder.classes.on_change(move |_| {
-        for claim in claims
-            .all()
-            .iter()
-            .filter(|claim| phase_of(claim) != Some("Bound"))
-        {
+        for claim in claims.all().iter().filter(|claim| phase_of(claim) != Some("Bound")) {
             adds.add(ObjectKey::of(&claim.metadata));
         }
     });
@@ -121,28 +110,15 @@ impl Binder {
                     "no persistent volumes available for this claim and no storage class is set".to_owned()
                 }
             };
-            let reason = if message.starts_with("no ") {
-                "FailedBinding"
-            } else {
-                "ProvisioningFailed"
-            };
-            let kind = if reason == "FailedBinding" {
-                "Normal"
-            } else {
-                "Warning"
-            };
-            self.recorder
-                .note(super::events::reference(claim), kind, reason, message);
+            let reason = if message.starts_with("no ") { "FailedBinding" } else { "ProvisioningFailed" };
+            let kind = if reason == "FailedBinding" { "Normal" } else { "Warning" };
+            self.recorder.note(super::events::reference(claim), kind, reason, message);
             return Ok(None);
         };
         let key = ObjectKey::of(&claim.metadata);
         let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
         let in_namespace = self.pods.in_namespace(&key.namespace);
-        if waits
-            && !in_namespace
-                .iter()
-                .any(|pod| claims_of(pod).any(|used| used == key))
-        {
+        if waits && !in_namespace.iter().any(|pod| claims_of(pod).any(|used| used == key)) {
             let message = "waiting for first consumer to be created before binding".to_owned();
             self.recorder.normal(claim, "WaitForFirstConsumer", message);
             return Ok(None);
@@ -170,10 +146,7 @@ impl Binder {
             },
             spec: Some(PersistentVolumeSpec {
                 access_modes: spec.access_modes.clone(),
-                capacity: spec
-                    .resources
-                    .as_ref()
-                    .and_then(|resources| resources.requests.clone()),
+                capacity: spec.resources.as_ref().and_then(|resources| resources.requests.clone()),
                 claim_ref: Some(reference),
                 host_path: Some(HostPathVolumeSource {
                     path: format!("/var/lib/drydock/volumes/{name}"),
@@ -193,10 +166,9 @@ impl Binder {
             format!("Successfully provisioned volume {name}"),
         );
         let annotations = claim.metadata.annotations.get_or_insert_default();
-        for key in [
-            "volume.beta.kubernetes.io/storage-provisioner",
-            "volume.kubernetes.io/storage-provisioner",
-        ] {
+        for key in
+            ["volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner"]
+        {
             annotations.insert(key.to_owned(), class.provisioner.clone());
         }
         Ok(Some(Arc::new(made)))
@@ -220,9 +192,7 @@ impl Binder {
             bound = self.volumes.update_status(&bound).await?;
         }
         let annotations = claim.metadata.annotations.get_or_insert_default();
-        let unmarked = annotations
-            .insert(BIND_COMPLETED.to_owned(), "yes".to_owned())
-            .is_none();
+        let unmarked = annotations.insert(BIND_COMPLETED.to_owned(), "yes".to_owned()).is_none();
         let spec = claim.spec.get_or_insert_default();
         if unmarked || spec.volume_name.is_none() {
             if spec.volume_name.is_none() {
@@ -253,9 +223,7 @@ impl Binder {
                 of.namespace.as_deref().unwrap_or_default(),
                 of.name.as_deref().unwrap_or_default(),
             );
-            let alive = claim
-                .as_ref()
-                .is_some_and(|claim| of.uid.is_none() || of.uid == claim.metadata.uid);
+            let alive = claim.as_ref().is_some_and(|claim| of.uid.is_none() || of.uid == claim.metadata.uid);
             if of_key != *key || alive || of.uid.is_none() || volume.metadata.deletion_timestamp.is_some() {
                 continue;
             }
@@ -279,13 +247,10 @@ impl Binder {
             None => {
                 let marked = |class: &Arc<StorageClass>| {
                     let annotations = class.metadata.annotations.as_ref();
-                    annotations
-                        .and_then(|all| all.get(DEFAULT_CLASS))
-                        .is_some_and(|value| value == "true")
+                    annotations.and_then(|all| all.get(DEFAULT_CLASS)).is_some_and(|value| value == "true")
                 };
                 let all = self.classes.all().into_iter();
-                all.filter(marked)
-                    .max_by_key(|class| class.metadata.creation_timestamp.clone())
+                all.filter(marked).max_by_key(|class| class.metadata.creation_timestamp.clone())
             }
         }
     }

@@ -36,10 +36,7 @@ impl std::str::FromStr for Behaviour {
 
     /// Reads `unpullable`, `hang`, `unready`, `crash` (at once, with code 1) or `exit:CODE` (at once).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let exit = |code| Self::Exit {
-            after: Duration::ZERO,
-            code,
-        };
+        let exit = |code| Self::Exit { after: Duration::ZERO, code };
         match text {
             "unpullable" => Ok(Self::Unpullable),
             "hang" => Ok(Self::Hang),
@@ -70,10 +67,7 @@ impl Behaviours {
 
     /// Takes a pattern out again.
     pub fn remove(&self, pattern: &str) {
-        self.rules
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(known, _)| known != pattern);
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| known != pattern);
     }
 
     /// What is set for an image.

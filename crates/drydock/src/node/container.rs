@@ -61,16 +61,10 @@ impl Machine {
         let state = match (state.running, state.terminated) {
             (Some(running), _) => match running.started_at {
                 Some(since) => State::Running { since: since.0 },
-                None => State::Waiting {
-                    reason: waiting,
-                    message: None,
-                },
+                None => State::Waiting { reason: waiting, message: None },
             },
             (None, Some(terminated)) => State::Terminated(terminated),
-            (None, None) => State::Waiting {
-                reason: waiting,
-                message: None,
-            },
+            (None, None) => State::Waiting { reason: waiting, message: None },
         };
         Self {
             spec: spec.clone(),
@@ -78,12 +72,8 @@ impl Machine {
             started: known.is_some_and(|status| status.started == Some(true)),
             ready: known.is_some_and(|status| status.ready),
             restarts: known.map(|status| status.restart_count).unwrap_or_default(),
-            last: known
-                .and_then(|status| status.last_state.clone())
-                .and_then(|state| state.terminated),
-            id: known
-                .and_then(|status| status.container_id.clone())
-                .filter(|id| !id.is_empty()),
+            last: known.and_then(|status| status.last_state.clone()).and_then(|state| state.terminated),
+            id: known.and_then(|status| status.container_id.clone()).filter(|id| !id.is_empty()),
             next_id: None,
             signal: None,
             log: None,
@@ -169,53 +159,32 @@ impl Machine {
                 ..ContainerState::default()
             },
             State::Running { since } => ContainerState {
-                running: Some(ContainerStateRunning {
-                    started_at: Some(Time(*since)),
-                }),
+                running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
                 ..ContainerState::default()
             },
-            State::Terminated(ended) => ContainerState {
-                terminated: Some(ended.clone()),
-                ..ContainerState::default()
-            },
+            State::Terminated(ended) => {
+                ContainerState { terminated: Some(ended.clone()), ..ContainerState::default() }
+            }
         };
-        let mounts = self
-            .spec
-            .volume_mounts
-            .iter()
-            .flatten()
-            .map(|mount| VolumeMountStatus {
-                name: mount.name.clone(),
-                mount_path: mount.mount_path.clone(),
-                read_only: mount.read_only.filter(|read_only| *read_only),
-                recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
-                volume_status: None,
-            });
+        let mounts = self.spec.volume_mounts.iter().flatten().map(|mount| VolumeMountStatus {
+            name: mount.name.clone(),
+            mount_path: mount.mount_path.clone(),
+            read_only: mount.read_only.filter(|read_only| *read_only),
+            recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
+            volume_status: None,
+        });
         let resources = self.spec.resources.clone().filter(|_| begun && self.is_running());
         ContainerStatus {
             name: self.spec.name.clone(),
-            image_id: if begun {
-                format!("drydock://{image}")
-            } else {
-                String::new()
-            },
+            image_id: if begun { format!("drydock://{image}") } else { String::new() },
             image,
             container_id: self.id.clone(),
-            ready: if is_init && !self.is_sidecar() {
-                self.has_succeeded()
-            } else {
-                self.ready
-            },
+            ready: if is_init && !self.is_sidecar() { self.has_succeeded() } else { self.ready },
             started: Some(self.is_running() && self.started),
             restart_count: self.restarts,
             state: Some(state),
-            last_state: Some(ContainerState {
-                terminated: self.last.clone(),
-                ..ContainerState::default()
-            }),
-            allocated_resources: resources
-                .as_ref()
-                .and_then(|resources| resources.requests.clone()),
+            last_state: Some(ContainerState { terminated: self.last.clone(), ..ContainerState::default() }),
+            allocated_resources: resources.as_ref().and_then(|resources| resources.requests.clone()),
             resources,
             volume_mounts: Some(mounts.collect::<Vec<_>>()).filter(|mounts| !mounts.is_empty()),
             ..ContainerStatus::default()

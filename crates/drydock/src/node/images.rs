@@ -24,19 +24,13 @@ impl Program {
             1 if !path.is_absolute() => path.to_owned(),
             _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         };
-        Self {
-            path,
-            arguments: Vec::new(),
-        }
+        Self { path, arguments: Vec::new() }
     }
 
     /// The same with arguments of its own.
     #[must_use]
     pub fn with_arguments(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self {
-            arguments: arguments.into_iter().map(Into::into).collect(),
-            ..self
-        }
+        Self { arguments: arguments.into_iter().map(Into::into).collect(), ..self }
     }
 }
 
@@ -62,11 +56,7 @@ impl Images {
     pub fn of(&self, image: &str) -> Option<Program> {
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |pattern: &str| matches(pattern, image) || matches(pattern, untagged(image));
-        rules
-            .iter()
-            .rev()
-            .find(|(pattern, _)| fits(pattern))
-            .map(|(_, program)| program.clone())
+        rules.iter().rev().find(|(pattern, _)| fits(pattern)).map(|(_, program)| program.clone())
     }
 }
 

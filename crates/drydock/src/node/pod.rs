@@ -68,17 +68,9 @@ impl Worker {
                 .cloned()
         };
         let inits = spec.init_containers.unwrap_or_default();
-        let waiting = if inits.is_empty() {
-            "ContainerCreating"
-        } else {
-            "PodInitializing"
-        };
+        let waiting = if inits.is_empty() { "ContainerCreating" } else { "PodInitializing" };
         let init = inits.iter().map(|c| {
-            Machine::new(
-                c,
-                known(&status.init_container_statuses, &c.name).as_ref(),
-                "PodInitializing",
-            )
+            Machine::new(c, known(&status.init_container_statuses, &c.name).as_ref(), "PodInitializing")
         });
         let main = spec
             .containers
@@ -118,11 +110,8 @@ impl Worker {
                 }
             }
             let over = self.stopping && !self.main.iter().chain(&self.init).any(Machine::is_running);
-            let told = if over && pods::is_terminating(&self.pod) {
-                self.bury().await
-            } else {
-                self.tell().await
-            };
+            let told =
+                if over && pods::is_terminating(&self.pod) { self.bury().await } else { self.tell().await };
             if let Err(error) = &told {
                 tracing::debug!(pod = %ObjectKey::of(&self.pod.metadata), %error, "failed, will try again");
             }
@@ -172,18 +161,10 @@ impl Worker {
     fn advance(&mut self) {
         let real = self.kubelet.runtime.is_real(&self.pod);
         match self.kubelet.missing_volume(&self.pod, real) {
-            Some((volume, why))
-                if self
-                    .main
-                    .iter()
-                    .chain(&self.init)
-                    .all(|machine| machine.id.is_none()) =>
-            {
+            Some((volume, why)) if self.main.iter().chain(&self.init).all(|machine| machine.id.is_none()) => {
                 let message = format!("MountVolume.SetUp failed for volume {volume:?} : {why}");
                 if self.mount_failure.as_ref() != Some(&message) {
-                    self.kubelet
-                        .recorder
-                        .warning(&*self.pod, "FailedMount", message.clone());
+                    self.kubelet.recorder.warning(&*self.pod, "FailedMount", message.clone());
                     self.mount_failure = Some(message);
                 }
                 return;
@@ -224,23 +205,13 @@ impl Worker {
 
     fn stop_container(&mut self, init: bool, at: usize, grace: Option<i64>) {
         let now = self.kubelet.now();
-        let grace = grace.or(self
-            .pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.termination_grace_period_seconds));
+        let grace = grace.or(self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
         let grace = Duration::from_secs(u64::try_from(grace.unwrap_or(30)).unwrap_or_default());
         let machine = &mut self.machines(init)[at];
         let (name, life) = (machine.spec.name.clone(), machine.life);
         let Some(signal) = machine.signal.as_ref().filter(|_| machine.is_running()) else {
             if let State::Running { .. } = machine.state {
-                machine.end(
-                    Exit {
-                        code: 143,
-                        ..Exit::default()
-                    },
-                    now,
-                );
+                machine.end(Exit { code: 143, ..Exit::default() }, now);
             }
             return;
         };
@@ -248,17 +219,8 @@ impl Worker {
             return;
         }
         signal.send_replace(Signal::Terminate);
-        self.event(
-            &name,
-            init,
-            "Normal",
-            "Killing",
-            format!("Stopping container {name}"),
-        );
-        self.push(
-            Which { init, at, life },
-            tokio::time::sleep(grace).map(|()| What::KillNow),
-        );
+        self.event(&name, init, "Normal", "Killing", format!("Stopping container {name}"));
+        self.push(Which { init, at, life }, tokio::time::sleep(grace).map(|()| What::KillNow));
     }
 
     /// Whether the pod's work is done: no container but its sidecars will run again.
@@ -292,14 +254,10 @@ impl Worker {
     }
 
     fn exceed_deadline(&mut self) {
-        let (reason, message) = (
-            "DeadlineExceeded",
-            "Pod was active on the node longer than the specified deadline",
-        );
+        let (reason, message) =
+            ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
         self.failure = Some((reason, message));
-        self.kubelet
-            .recorder
-            .normal(&*self.pod, reason, message.to_owned());
+        self.kubelet.recorder.normal(&*self.pod, reason, message.to_owned());
         self.stop(None);
     }
 
@@ -313,30 +271,19 @@ impl Worker {
                 self.kubelet.logs.forget(id);
             }
         }
-        self.kubelet
-            .runtime
-            .gone(self.pod.metadata.uid.as_deref().unwrap_or_default());
+        self.kubelet.runtime.gone(self.pod.metadata.uid.as_deref().unwrap_or_default());
     }
 
     /// The pod's last words and its removal.
     async fn bury(&mut self) -> Result<(), Error> {
         // Whoever holds a finalizer on the pod wants to know how it ended; nobody else sees it again.
-        if self
-            .pod
-            .metadata
-            .finalizers
-            .as_ref()
-            .is_some_and(|finalizers| !finalizers.is_empty())
-        {
+        if self.pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()) {
             self.tell().await?;
         }
         if self.buried || self.pod.metadata.deletion_grace_period_seconds == Some(0) {
             return Ok(());
         }
-        self.kubelet
-            .pods
-            .delete_with(&self.pod, DeleteParams::default().grace_period(0))
-            .await?;
+        self.kubelet.pods.delete_with(&self.pod, DeleteParams::default().grace_period(0)).await?;
         self.buried = true;
         Ok(())
     }
@@ -351,12 +298,7 @@ impl Worker {
             return Ok(());
         }
         let patch = Patch::Strategic(status_patch(&self.pod, &status));
-        match self
-            .kubelet
-            .pods
-            .patch_status(&ObjectKey::of(&self.pod.metadata), &patch)
-            .await
-        {
+        match self.kubelet.pods.patch_status(&ObjectKey::of(&self.pod.metadata), &patch).await {
             Ok(_) => self.written = status,
             Err(error) if error.has_reason("NotFound") => self.written = status,
             Err(error) => return Err(error),
@@ -365,11 +307,7 @@ impl Worker {
     }
 
     pub(super) fn restart_policy(&self) -> &str {
-        self.pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.restart_policy.as_deref())
-            .unwrap_or("Always")
+        self.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always")
     }
 
     pub(super) fn is_stopping(&self) -> bool {

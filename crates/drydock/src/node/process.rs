@@ -121,22 +121,13 @@ impl Processes {
     pub(super) fn new(parts: Parts) -> Self {
         let objects = Objects::new(parts.client.clone());
         let (guard, sandboxes) = (Mutex::new(State::Idle), Mutex::default());
-        Self {
-            shared: Arc::new(Shared {
-                parts,
-                objects,
-                guard,
-                sandboxes,
-            }),
-        }
+        Self { shared: Arc::new(Shared { parts, objects, guard, sandboxes }) }
     }
 }
 
 impl fmt::Debug for Processes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Processes")
-            .field("images", &self.shared.parts.images)
-            .finish_non_exhaustive()
+        f.debug_struct("Processes").field("images", &self.shared.parts.images).finish_non_exhaustive()
     }
 }
 
@@ -157,11 +148,9 @@ impl Runtime for Processes {
     fn is_real(&self, pod: &Pod) -> bool {
         let parts = &self.shared.parts;
         let spec = pod.spec.as_ref();
-        let containers = spec.into_iter().flat_map(|spec| {
-            spec.containers
-                .iter()
-                .chain(spec.init_containers.iter().flatten())
-        });
+        let containers = spec
+            .into_iter()
+            .flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
         let mut images = containers.map(|container| container.image.as_deref().unwrap_or_default());
         // A behaviour that was set for an image wins: a test wants it to fail.
         images.all(|image| parts.images.of(image).is_some() && parts.simulated.behaviours.of(image).is_none())
@@ -169,23 +158,14 @@ impl Runtime for Processes {
 
     fn changed(&self, pod: &Arc<Pod>) {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        let sandboxes = self
-            .shared
-            .sandboxes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let sandboxes = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sandbox) = sandboxes.get(uid) {
             sandbox.pod.send_replace(Arc::clone(pod));
         }
     }
 
     fn gone(&self, uid: &str) {
-        let sandbox = self
-            .shared
-            .sandboxes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        let sandbox = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
         if let Some(sandbox) = sandbox {
             sandbox.stop_following();
             let directory = sandbox.directory.clone();
@@ -202,13 +182,8 @@ impl Runtime for Processes {
     }
 
     fn end(&self) -> BoxFuture<'static, ()> {
-        let sandboxes = std::mem::take(
-            &mut *self
-                .shared
-                .sandboxes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let sandboxes =
+            std::mem::take(&mut *self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner));
         for sandbox in sandboxes.values() {
             sandbox.stop_following();
         }
@@ -238,46 +213,25 @@ impl Shared {
         let image = container.image.as_deref().unwrap_or_default();
         let program = self.parts.images.of(image);
         let program = program.ok_or_else(|| create(format!("image {image:?} is not mapped any more")))?;
-        let guard = self
-            .guard()
-            .map_err(|error| create(format!("failed to start the guard: {error}")))?;
+        let guard = self.guard().map_err(|error| create(format!("failed to start the guard: {error}")))?;
         let sandbox = self.sandbox(&guard, pod);
         let volumes = self.write_volumes(&sandbox).await.map_err(LaunchError::Mount)?;
         self.follow(&sandbox);
 
         let root = Root::new(sandbox.directory.join("root").join(&container.name), &container);
         let api = self.parts.api.get();
-        let mut variables = environment::build(&self.objects, pod, &container, &root, api)
-            .await
-            .map_err(create)?;
+        let mut variables =
+            environment::build(&self.objects, pod, &container, &root, api).await.map_err(create)?;
         root.make(&container, &volumes, &variables).map_err(failed)?;
         if let Some(file) = kubeconfig::write(pod, &container, &root, api).map_err(failed)? {
-            variables
-                .entry("KUBECONFIG".to_owned())
-                .or_insert(file.to_string_lossy().into_owned());
+            variables.entry("KUBECONFIG".to_owned()).or_insert(file.to_string_lossy().into_owned());
         }
         let directory = root.place(container.working_dir.as_deref().unwrap_or_default());
         make_directory(&directory).map_err(failed)?;
-        let grace = pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.termination_grace_period_seconds)
-            .unwrap_or(30);
+        let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
         let grace = Duration::from_secs(u64::try_from(grace).unwrap_or_default());
-        let inside = Inside {
-            guard,
-            program,
-            root,
-            variables,
-            directory,
-        };
-        Ok(supervisor::start(Plan {
-            inside,
-            container,
-            grace,
-            log,
-            context: self.parts.context.clone(),
-        }))
+        let inside = Inside { guard, program, root, variables, directory };
+        Ok(supervisor::start(Plan { inside, container, grace, log, context: self.parts.context.clone() }))
     }
 
     fn guard(&self) -> std::io::Result<Arc<Guard>> {
@@ -323,9 +277,7 @@ impl Shared {
         let mut follower = sandbox.follower.lock().unwrap_or_else(PoisonError::into_inner);
         if follower.is_none() {
             let (shared, sandbox) = (Arc::clone(self), Arc::clone(sandbox));
-            *follower = Some(Aborting(tokio::spawn(async move {
-                shared.follow_changes(&sandbox).await
-            })));
+            *follower = Some(Aborting(tokio::spawn(async move { shared.follow_changes(&sandbox).await })));
         }
     }
 
@@ -338,11 +290,8 @@ impl Shared {
             let pod = pods.borrow_and_update().clone();
             let now = self.parts.context.now();
             let renewal = sandbox.volumes.lock().await.renewal();
-            let versions = (
-                self.versions(&pod),
-                pod.metadata.labels.clone(),
-                pod.metadata.annotations.clone(),
-            );
+            let versions =
+                (self.versions(&pod), pod.metadata.labels.clone(), pod.metadata.annotations.clone());
             let mut wait =
                 renewal.map(|time| Duration::try_from(time.duration_since(now)).unwrap_or_default());
             if seen.as_ref() != Some(&versions) || wait.is_some_and(|wait| wait.is_zero()) {
@@ -390,11 +339,6 @@ impl Shared {
 
 impl Sandbox {
     fn stop_following(&self) {
-        drop(
-            self.follower
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.follower.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

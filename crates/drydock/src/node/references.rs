@@ -25,9 +25,7 @@ pub(crate) fn trim_secret(object: &mut Secret) {
 }
 
 fn trim<V: Default>(data: Option<&mut BTreeMap<String, V>>) {
-    data.into_iter()
-        .flat_map(BTreeMap::values_mut)
-        .for_each(|value| *value = V::default());
+    data.into_iter().flat_map(BTreeMap::values_mut).for_each(|value| *value = V::default());
 }
 
 impl Kubelet {
@@ -46,18 +44,10 @@ impl Kubelet {
             {
                 missing = missing.or_else(|| self.missing_config_map(namespace, &source.name));
             }
-            if let Some(source) = volume
-                .secret
-                .as_ref()
-                .filter(|source| source.optional != Some(true))
-            {
+            if let Some(source) = volume.secret.as_ref().filter(|source| source.optional != Some(true)) {
                 missing = missing.or_else(|| self.missing_secret(namespace, source.secret_name.as_deref()?));
             }
-            for source in volume
-                .projected
-                .iter()
-                .filter_map(|projected| projected.sources.as_ref())
-                .flatten()
+            for source in volume.projected.iter().filter_map(|projected| projected.sources.as_ref()).flatten()
             {
                 if let Some(source) = source
                     .config_map
@@ -66,11 +56,7 @@ impl Kubelet {
                 {
                     missing = missing.or_else(|| self.missing_config_map(namespace, &source.name));
                 }
-                if let Some(source) = source
-                    .secret
-                    .as_ref()
-                    .filter(|source| source.optional != Some(true))
-                {
+                if let Some(source) = source.secret.as_ref().filter(|source| source.optional != Some(true)) {
                     missing = missing.or_else(|| self.missing_secret(namespace, &source.name));
                 }
             }
@@ -98,12 +84,7 @@ impl Kubelet {
                 return missing;
             }
         }
-        for source in container
-            .env
-            .iter()
-            .flatten()
-            .filter_map(|env| env.value_from.as_ref())
-        {
+        for source in container.env.iter().flatten().filter_map(|env| env.value_from.as_ref()) {
             let missing = match (&source.config_map_key_ref, &source.secret_key_ref) {
                 (Some(key), _) if key.optional != Some(true) => {
                     self.missing_config_map(namespace, &key.name).or_else(|| {
@@ -111,10 +92,7 @@ impl Kubelet {
                         let has = has_key(object.data.as_ref(), &key.key)
                             || has_key(object.binary_data.as_ref(), &key.key);
                         (!has).then(|| {
-                            format!(
-                                "couldn't find key {} in ConfigMap {namespace}/{}",
-                                key.key, key.name
-                            )
+                            format!("couldn't find key {} in ConfigMap {namespace}/{}", key.key, key.name)
                         })
                     })
                 }

@@ -47,8 +47,7 @@ async fn try_register(nodes: &Handle<Node>, context: &Context) -> Result<(), Err
     };
     let ready = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     if ready.is_some_and(|all| {
-        all.iter()
-            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        all.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
     }) {
         return Ok(());
     }
@@ -59,10 +58,7 @@ async fn try_register(nodes: &Handle<Node>, context: &Context) -> Result<(), Err
 
 /// What the node has of a resource.
 pub(super) fn capacity(resource: &str) -> Option<&'static str> {
-    CAPACITY
-        .iter()
-        .find(|(name, _)| *name == resource)
-        .map(|(_, amount)| *amount)
+    CAPACITY.iter().find(|(name, _)| *name == resource).map(|(_, amount)| *amount)
 }
 
 /// Renews the node's Lease for ever.
@@ -81,11 +77,7 @@ pub(super) async fn beat(leases: &Handle<Lease>, context: &Context) {
         spec.holder_identity = Some(NAME.to_owned());
         spec.lease_duration_seconds = Some(40);
         spec.renew_time = Some(now);
-        let written = if made {
-            leases.update(&lease).await
-        } else {
-            leases.create(&lease).await
-        };
+        let written = if made { leases.update(&lease).await } else { leases.create(&lease).await };
         if let Err(error) = written {
             tracing::debug!(%error, "failed to renew the node's lease");
         }
@@ -101,10 +93,8 @@ fn described(context: &Context) -> Node {
         ("kubernetes.io/hostname", NAME),
         ("kubernetes.io/os", "linux"),
     ];
-    let capacity: BTreeMap<String, Quantity> = CAPACITY
-        .into_iter()
-        .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
-        .collect();
+    let capacity: BTreeMap<String, Quantity> =
+        CAPACITY.into_iter().map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
     let now = Time(context.now());
     let condition = |kind: &str, status: &str, reason: &str, message: &str| NodeCondition {
         type_: kind.to_owned(),
@@ -114,19 +104,11 @@ fn described(context: &Context) -> Node {
         last_heartbeat_time: Some(now.clone()),
         last_transition_time: Some(now.clone()),
     };
-    let address = |kind: &str, value: &str| NodeAddress {
-        type_: kind.to_owned(),
-        address: value.to_owned(),
-    };
+    let address = |kind: &str, value: &str| NodeAddress { type_: kind.to_owned(), address: value.to_owned() };
     Node {
         metadata: ObjectMeta {
             name: Some(NAME.to_owned()),
-            labels: Some(
-                labels
-                    .into_iter()
-                    .map(|(k, v)| (k.to_owned(), v.to_owned()))
-                    .collect(),
-            ),
+            labels: Some(labels.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()),
             ..ObjectMeta::default()
         },
         spec: None,

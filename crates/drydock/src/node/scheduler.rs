@@ -35,11 +35,8 @@ pub(crate) fn start(setup: &mut Setup<'_>, _: &NodeOptions) {
         bound: Arc::default(),
         waiting: Arc::default(),
     };
-    let (queue, bound, waiting) = (
-        scheduler.queue.clone(),
-        scheduler.bound.clone(),
-        scheduler.waiting.clone(),
-    );
+    let (queue, bound, waiting) =
+        (scheduler.queue.clone(), scheduler.bound.clone(), scheduler.waiting.clone());
     scheduler.pods.on_change(move |change| {
         if change.new.as_ref().is_some_and(|pod| is_pending(pod)) {
             queue.add(ObjectKey::of(&change.latest().metadata));
@@ -98,22 +95,13 @@ impl Reconciler for Scheduler {
         let Some(node) = self.nodes.get(&ObjectKey::new("", NAME)) else {
             return Ok(());
         };
-        if self
-            .bound
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&uid)
-        {
+        if self.bound.lock().unwrap_or_else(PoisonError::into_inner).contains(&uid) {
             return Ok(());
         }
         if let Some(why) = self.misfit(&pod, &node) {
             let now = Instant::now();
-            let since = *self
-                .waiting
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entry(uid)
-                .or_insert(now);
+            let since =
+                *self.waiting.lock().unwrap_or_else(PoisonError::into_inner).entry(uid).or_insert(now);
             let left = PATIENCE.saturating_sub(now.duration_since(since));
             if !left.is_zero() {
                 self.queue.add_after(key.clone(), left);
@@ -121,10 +109,7 @@ impl Reconciler for Scheduler {
             }
             return self.refuse(&pod, why).await;
         }
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&uid);
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
         self.bind(key, &pod, uid).await
     }
 }
@@ -148,28 +133,17 @@ impl Scheduler {
         let body = serde_json::to_vec(&binding)?;
         let request = request.create_subresource("binding", &key.name, &PostParams::default(), body);
         let request = request.map_err(|error| Error::Kube(kube::Error::BuildRequest(error)))?;
-        self.bound
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(uid.clone());
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone());
         match self.client.request::<serde_json::Value>(request).await {
             Ok(_) => {
                 let message = format!("Successfully assigned {key} to {NAME}");
-                self.recorder
-                    .action(pod, "Normal", "Scheduled", "Binding", message);
+                self.recorder.action(pod, "Normal", "Scheduled", "Binding", message);
                 Ok(())
             }
             Err(error) => {
-                self.bound
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(&uid);
+                self.bound.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
                 let error = Error::from(error);
-                if error.has_reason("NotFound") || error.has_reason("Conflict") {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
+                if error.has_reason("NotFound") || error.has_reason("Conflict") { Ok(()) } else { Err(error) }
             }
         }
     }
@@ -188,10 +162,7 @@ impl Scheduler {
                 let missing = format!("persistentvolumeclaim {:?} not found", source.claim_name);
                 return Some(format!("0/1 nodes are available: {missing}. {PREEMPTION}"));
             };
-            let bound = claim
-                .status
-                .as_ref()
-                .is_some_and(|status| status.phase.as_deref() == Some("Bound"));
+            let bound = claim.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Bound"));
             if !bound {
                 let unbound = "pod has unbound immediate PersistentVolumeClaims";
                 return Some(format!("0/1 nodes are available: {unbound}. {PREEMPTION}"));
@@ -208,9 +179,9 @@ impl Scheduler {
         match (fits, cordoned) {
             (true, false) => None,
             (false, _) => Some(format!("0/1 nodes are available: {reason}. {PREEMPTION}")),
-            (true, true) => Some(format!(
-                "0/1 nodes are available: 1 node(s) were unschedulable. {PREEMPTION}"
-            )),
+            (true, true) => {
+                Some(format!("0/1 nodes are available: 1 node(s) were unschedulable. {PREEMPTION}"))
+            }
         }
     }
 
@@ -220,8 +191,7 @@ impl Scheduler {
         if said == Some(why.as_str()) {
             return Ok(());
         }
-        self.recorder
-            .action(pod, "Warning", "FailedScheduling", "Scheduling", why.clone());
+        self.recorder.action(pod, "Warning", "FailedScheduling", "Scheduling", why.clone());
         let patch = json!({"status": {"conditions": [{
             "type": "PodScheduled",
             "status": "False",
@@ -231,9 +201,6 @@ impl Scheduler {
             "lastProbeTime": null,
             "lastTransitionTime": Time(self.context.now()),
         }]}});
-        self.pods
-            .patch_status(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch))
-            .await
-            .map(|_| ())
+        self.pods.patch_status(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch)).await.map(|_| ())
     }
 }

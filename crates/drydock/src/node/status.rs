@@ -13,48 +13,20 @@ use crate::controllers::pods;
 /// What the API should know of a pod now.
 pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
     let phase = phase(worker);
-    let begun = worker
-        .main
-        .iter()
-        .chain(&worker.init)
-        .any(|machine| machine.id.is_some());
+    let begun = worker.main.iter().chain(&worker.init).any(|machine| machine.id.is_some());
     let ended = matches!(phase, "Succeeded" | "Failed");
     let conditions = [
-        condition(
-            "PodReadyToStartContainers",
-            if begun && !ended {
-                Ok(())
-            } else {
-                Err((None, None))
-            },
-        ),
+        condition("PodReadyToStartContainers", if begun && !ended { Ok(()) } else { Err((None, None)) }),
         initialized(worker, phase),
         ready(worker, phase),
         containers_ready(worker, phase),
     ];
     let mut conditions: Vec<PodCondition> = conditions.into_iter().map(|c| dated(worker, c, now)).collect();
     // Those of others (the scheduler's, readiness gates) stay as they are.
-    let others = worker
-        .pod
-        .status
-        .iter()
-        .filter_map(|status| status.conditions.as_ref())
-        .flatten();
-    let mine = [
-        "PodReadyToStartContainers",
-        "Initialized",
-        "Ready",
-        "ContainersReady",
-    ];
-    conditions.extend(
-        others
-            .filter(|other| !mine.contains(&other.type_.as_str()))
-            .cloned(),
-    );
-    if !conditions
-        .iter()
-        .any(|condition| condition.type_ == "PodScheduled")
-    {
+    let others = worker.pod.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+    let mine = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
+    conditions.extend(others.filter(|other| !mine.contains(&other.type_.as_str())).cloned());
+    if !conditions.iter().any(|condition| condition.type_ == "PodScheduled") {
         conditions.push(dated(worker, condition("PodScheduled", Ok(())), now));
     }
     let statuses = |machines: &[Machine], init| {
@@ -72,24 +44,15 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(conditions),
         host_ip: Some(ADDRESS.to_owned()),
-        host_ips: Some(vec![HostIP {
-            ip: ADDRESS.to_owned(),
-        }]),
+        host_ips: Some(vec![HostIP { ip: ADDRESS.to_owned() }]),
         pod_ip: addressed.then(|| pod_ip.clone()),
         pod_ips: addressed.then(|| vec![PodIP { ip: pod_ip }]),
-        start_time: old
-            .start_time
-            .clone()
-            .or(worker.written.start_time.clone())
-            .or(Some(Time(now))),
+        start_time: old.start_time.clone().or(worker.written.start_time.clone()).or(Some(Time(now))),
         init_container_statuses: statuses(&worker.init, true),
         container_statuses: statuses(&worker.main, false),
         observed_generation: worker.pod.metadata.generation,
         reason: worker.failure.map(|(reason, _)| reason.to_owned()).or(old.reason),
-        message: worker
-            .failure
-            .map(|(_, message)| message.to_owned())
-            .or(old.message),
+        message: worker.failure.map(|(_, message)| message.to_owned()).or(old.message),
         ..old
     }
 }
@@ -97,10 +60,7 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
 /// The patch that a kubelet sends: merged by type, in a fixed order, for this pod only.
 pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
     let conditions = status.conditions.as_deref().unwrap_or_default();
-    let order: Vec<Value> = conditions
-        .iter()
-        .map(|condition| json!({"type": condition.type_}))
-        .collect();
+    let order: Vec<Value> = conditions.iter().map(|condition| json!({"type": condition.type_})).collect();
     let mut patch = json!({
         "metadata": {"uid": pod.metadata.uid},
         "status": {
@@ -127,10 +87,7 @@ pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
 
 fn phase(worker: &Worker) -> &'static str {
     let policy = worker.restart_policy();
-    let failed_init = worker
-        .init
-        .iter()
-        .any(|machine| machine.is_terminated() && !machine.is_initialized());
+    let failed_init = worker.init.iter().any(|machine| machine.is_terminated() && !machine.is_initialized());
     if failed_init && policy == "Never" {
         return "Failed";
     }
@@ -152,10 +109,7 @@ fn phase(worker: &Worker) -> &'static str {
     if worker.init.iter().any(Machine::is_running) {
         return "Running";
     }
-    match (
-        worker.main.iter().all(Machine::has_succeeded),
-        worker.is_stopping(),
-    ) {
+    match (worker.main.iter().all(Machine::has_succeeded), worker.is_stopping()) {
         (true, false) if policy == "Always" => "Running",
         (true, _) => "Succeeded",
         (false, true) => "Failed",
@@ -185,19 +139,13 @@ fn initialized(worker: &Worker, phase: &str) -> PodCondition {
     let incomplete = names(worker.init.iter().filter(|machine| !machine.is_initialized()));
     if phase == "Succeeded" {
         let done = condition("Initialized", Ok(()));
-        return PodCondition {
-            reason: Some("PodCompleted".to_owned()),
-            ..done
-        };
+        return PodCondition { reason: Some("PodCompleted".to_owned()), ..done };
     }
     if incomplete.is_empty() {
         return condition("Initialized", Ok(()));
     }
     let message = format!("containers with incomplete status: [{incomplete}]");
-    condition(
-        "Initialized",
-        Err((Some("ContainersNotInitialized"), Some(message))),
-    )
+    condition("Initialized", Err((Some("ContainersNotInitialized"), Some(message))))
 }
 
 fn containers_ready(worker: &Worker, phase: &str) -> PodCondition {
@@ -205,12 +153,7 @@ fn containers_ready(worker: &Worker, phase: &str) -> PodCondition {
 }
 
 fn ready(worker: &Worker, phase: &str) -> PodCondition {
-    let gates = worker
-        .pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.readiness_gates.clone())
-        .unwrap_or_default();
+    let gates = worker.pod.spec.as_ref().and_then(|spec| spec.readiness_gates.clone()).unwrap_or_default();
     let verdict = readiness(worker, phase).and_then(|()| {
         let failing: Vec<String> = gates
             .iter()
@@ -245,27 +188,16 @@ fn readiness(worker: &Worker, phase: &str) -> Verdict {
     if unready.is_empty() {
         return Ok(());
     }
-    Err((
-        Some("ContainersNotReady"),
-        Some(format!("containers with unready status: [{unready}]")),
-    ))
+    Err((Some("ContainersNotReady"), Some(format!("containers with unready status: [{unready}]"))))
 }
 
 fn names<'a>(machines: impl Iterator<Item = &'a Machine>) -> String {
-    machines
-        .map(|machine| machine.spec.name.as_str())
-        .collect::<Vec<_>>()
-        .join(" ")
+    machines.map(|machine| machine.spec.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Dates a condition: now, unless its status is what it was.
 fn dated(worker: &Worker, mut condition: PodCondition, now: Timestamp) -> PodCondition {
-    let before = worker
-        .written
-        .conditions
-        .iter()
-        .flatten()
-        .find(|before| before.type_ == condition.type_);
+    let before = worker.written.conditions.iter().flatten().find(|before| before.type_ == condition.type_);
     condition.last_transition_time = before
         .filter(|before| before.status == condition.status)
         .and_then(|before| before.last_transition_time.clone())

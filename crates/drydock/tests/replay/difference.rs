@@ -39,11 +39,7 @@ fn walk(expected: &Value, got: &Value, path: &str, out: &mut Vec<String>) {
             short(got)
         )),
         _ if expected == got => {}
-        _ => out.push(format!(
-            "{path}: expected {}, got {}",
-            short(expected),
-            short(got)
-        )),
+        _ => out.push(format!("{path}: expected {}, got {}", short(expected), short(got))),
     }
 }
 

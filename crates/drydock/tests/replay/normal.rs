@@ -35,16 +35,8 @@ pub(crate) struct Normal {
 impl Normal {
     /// An answer in its comparable form.
     pub(crate) fn answer(&mut self, answer: &Answer) -> Value {
-        let Answer {
-            status,
-            kind,
-            warnings,
-            body,
-        } = answer;
-        self.walk(
-            &json!({"body": body, "status": status, "type": kind, "warnings": warnings}),
-            "",
-        )
+        let Answer { status, kind, warnings, body } = answer;
+        self.walk(&json!({"body": body, "status": status, "type": kind, "warnings": warnings}), "")
     }
 
     fn uid(&mut self, uid: &str) -> String {

@@ -29,12 +29,7 @@ impl StepResult {
             0 => String::new(),
             more => format!("\n    (+{more} more)"),
         };
-        format!(
-            "step {} {}\n    {}{more}",
-            self.step,
-            self.request,
-            shown.join("\n    ")
-        )
+        format!("step {} {}\n    {}{more}", self.step, self.request, shown.join("\n    "))
     }
 }
 
@@ -62,12 +57,7 @@ pub(crate) async fn replay(scenario: &Scenario, server: &mut impl Server) -> Vec
 }
 
 fn failed(why: String) -> Answer {
-    Answer {
-        status: 0,
-        kind: String::new(),
-        warnings: Vec::new(),
-        body: json!(why),
-    }
+    Answer { status: 0, kind: String::new(), warnings: Vec::new(), body: json!(why) }
 }
 
 async fn run(
@@ -77,10 +67,8 @@ async fn run(
 ) -> anyhow::Result<Answer> {
     let request = request.filled(answers)?;
     let body = request.bytes();
-    let mut headers: Vec<(String, String)> = vec![
-        ("Accept".into(), "application/json".into()),
-        ("User-Agent".into(), "recorder".into()),
-    ];
+    let mut headers: Vec<(String, String)> =
+        vec![("Accept".into(), "application/json".into()), ("User-Agent".into(), "recorder".into())];
     if body.is_some() {
         headers.push(("Content-Type".into(), "application/json".into()));
     }
@@ -89,25 +77,14 @@ async fn run(
         headers.push((name.clone(), value.as_str().unwrap_or_default().to_owned()));
     }
     let path = request.path.clone();
-    let sent = Request {
-        method: request.method,
-        path: request.path,
-        headers,
-        body,
-    };
+    let sent = Request { method: request.method, path: request.path, headers, body };
     decode(&path, server.send(sent).await?)
 }
 
 fn decode(path: &str, response: Response) -> anyhow::Result<Answer> {
     let header = |wanted: &str| {
-        let values = response
-            .headers
-            .iter()
-            .filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        values
-            .map(|(_, value)| value.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+        let values = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        values.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
     };
     let text = String::from_utf8_lossy(&response.body);
     let mut body = if path.contains("watch=") && response.status == 200 {
@@ -118,20 +95,13 @@ fn decode(path: &str, response: Response) -> anyhow::Result<Answer> {
         serde_json::from_str(&text).unwrap_or_else(|_| json!(text))
     };
     if let Some(columns) = body.get_mut("columnDefinitions").and_then(Value::as_array_mut) {
-        columns
-            .iter_mut()
-            .filter_map(Value::as_object_mut)
-            .for_each(|column| {
-                column.remove("description");
-            });
+        columns.iter_mut().filter_map(Value::as_object_mut).for_each(|column| {
+            column.remove("description");
+        });
     }
     Ok(Answer {
         status: response.status,
-        kind: header("Content-Type")
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        kind: header("Content-Type").split(';').next().unwrap_or_default().to_owned(),
         warnings: warnings(&header("Warning"))?,
         body,
     })
@@ -139,10 +109,7 @@ fn decode(path: &str, response: Response) -> anyhow::Result<Answer> {
 
 fn warnings(header: &str) -> anyhow::Result<Vec<String>> {
     let pattern = Regex::new(r#"299 - "((?:[^"\\]|\\.)*)""#)?;
-    Ok(pattern
-        .captures_iter(header)
-        .map(|found| unescape(&found[1]))
-        .collect())
+    Ok(pattern.captures_iter(header).map(|found| unescape(&found[1])).collect())
 }
 
 /// Resolves backslashes as the recorder did, which took other bytes for characters one by one.
@@ -159,9 +126,7 @@ fn unescape(text: &str) -> String {
         let Some(&next) = bytes.get(at) else { break };
         at += 1;
         let mut coded = |digits: usize, radix: u32, from: usize| {
-            let found = bytes
-                .get(from..from + digits)
-                .and_then(|code| std::str::from_utf8(code).ok());
+            let found = bytes.get(from..from + digits).and_then(|code| std::str::from_utf8(code).ok());
             let code = found.and_then(|code| u32::from_str_radix(code, radix).ok());
             out.extend(code.and_then(char::from_u32));
             from + digits
@@ -171,11 +136,7 @@ fn unescape(text: &str) -> String {
             b'u' => at = coded(4, 16, at),
             b'U' => at = coded(8, 16, at),
             b'0'..=b'7' => {
-                let more = bytes[at..]
-                    .iter()
-                    .take(2)
-                    .take_while(|b| matches!(b, b'0'..=b'7'))
-                    .count();
+                let more = bytes[at..].iter().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
                 at = coded(1 + more, 8, at - 1);
             }
             b'a' => out.push('\u{7}'),

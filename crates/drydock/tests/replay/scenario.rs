@@ -49,9 +49,8 @@ pub(crate) struct Answer {
 /// All recordings, by name.
 pub(crate) fn all() -> anyhow::Result<Vec<Scenario>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
-    let mut files: Vec<_> = std::fs::read_dir(&directory)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<std::io::Result<_>>()?;
+    let mut files: Vec<_> =
+        std::fs::read_dir(&directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
     files.iter().map(|file| read(file)).collect()
@@ -65,11 +64,8 @@ fn read(file: &Path) -> anyhow::Result<Scenario> {
 impl Request {
     /// The request with its references resolved.
     pub(crate) fn filled(&self, answers: &[Value]) -> anyhow::Result<Request> {
-        let headers = self
-            .headers
-            .clone()
-            .map(|headers| fill(&Value::Object(headers), answers))
-            .transpose()?;
+        let headers =
+            self.headers.clone().map(|headers| fill(&Value::Object(headers), answers)).transpose()?;
         Ok(Request {
             method: self.method.clone(),
             path: fill_text(&self.path, answers)?,
@@ -84,13 +80,10 @@ impl Request {
         if let Some((text, times)) = &self.repeat_body {
             return Some(text.repeat(*times).into_bytes());
         }
-        self.body
-            .as_ref()
-            .filter(|body| !body.is_null())
-            .map(|body| match body {
-                Value::String(text) => text.clone().into_bytes(),
-                other => other.to_string().into_bytes(),
-            })
+        self.body.as_ref().filter(|body| !body.is_null()).map(|body| match body {
+            Value::String(text) => text.clone().into_bytes(),
+            other => other.to_string().into_bytes(),
+        })
     }
 }
 
@@ -100,16 +93,11 @@ static REFERENCE: LazyLock<Regex> =
 fn fill(value: &Value, answers: &[Value]) -> anyhow::Result<Value> {
     Ok(match value {
         Value::Object(entries) => {
-            let filled = entries
-                .iter()
-                .map(|(key, entry)| Ok((key.clone(), fill(entry, answers)?)));
+            let filled = entries.iter().map(|(key, entry)| Ok((key.clone(), fill(entry, answers)?)));
             Value::Object(filled.collect::<anyhow::Result<_>>()?)
         }
         Value::Array(elements) => Value::Array(
-            elements
-                .iter()
-                .map(|element| fill(element, answers))
-                .collect::<anyhow::Result<_>>()?,
+            elements.iter().map(|element| fill(element, answers)).collect::<anyhow::Result<_>>()?,
         ),
         Value::String(text) => Value::String(fill_text(text, answers)?),
         other => other.clone(),

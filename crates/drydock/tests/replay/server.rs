@@ -49,9 +49,7 @@ where
     B::Error: std::fmt::Debug,
 {
     async fn send(&mut self, request: Request) -> anyhow::Result<Response> {
-        let mut builder = http::Request::builder()
-            .method(request.method.as_str())
-            .uri(&request.path);
+        let mut builder = http::Request::builder().method(request.method.as_str()).uri(&request.path);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
@@ -59,16 +57,12 @@ where
         let response = self.0.clone().oneshot(request).await;
         let response = response.map_err(|error| anyhow::anyhow!("failed to call the server: {error:?}"))?;
         let (parts, body) = response.into_parts();
-        let body = body
-            .collect()
-            .await
-            .map_err(|error| anyhow::anyhow!("failed to read the answer: {error:?}"))?;
-        let headers = parts.headers.iter().map(|(name, value)| {
-            (
-                name.to_string(),
-                String::from_utf8_lossy(value.as_bytes()).into_owned(),
-            )
-        });
+        let body =
+            body.collect().await.map_err(|error| anyhow::anyhow!("failed to read the answer: {error:?}"))?;
+        let headers = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
         Ok(Response {
             status: parts.status.as_u16(),
             headers: headers.collect(),

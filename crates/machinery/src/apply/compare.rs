@@ -68,10 +68,7 @@ pub(crate) fn compare_objects(old: &Value, new: &Value, place: Place<'_>) -> Com
         let place = object.any_member(name);
         let (own, below) = match (old, new, place.atom_of(old, new)) {
             (Some(Value::Object(old)), Some(Value::Object(new)), Atom::Map(object)) if name == "metadata" => {
-                (
-                    Own::default(),
-                    members(Some(old), Some(new), object, Some("managedFields")),
-                )
+                (Own::default(), members(Some(old), Some(new), object, Some("managedFields")))
             }
             _ => visit(old, new, place),
         };
@@ -81,20 +78,10 @@ pub(crate) fn compare_objects(old: &Value, new: &Value, place: Place<'_>) -> Com
 }
 
 fn visit(old: Option<&Value>, new: Option<&Value>, place: Place<'_>) -> (Own, Comparison) {
-    let one_sided = Own {
-        removed: new.is_none(),
-        modified: false,
-        added: old.is_none(),
-    };
+    let one_sided = Own { removed: new.is_none(), modified: false, added: old.is_none() };
     let leaf = || {
         let modified = old.zip(new).is_some_and(|(old, new)| !equal(old, new));
-        (
-            Own {
-                modified,
-                ..one_sided
-            },
-            Comparison::default(),
-        )
+        (Own { modified, ..one_sided }, Comparison::default())
     };
     if place.forms_differ(old, new) {
         let mut below = Comparison::default();
@@ -107,13 +94,7 @@ fn visit(old: Option<&Value>, new: Option<&Value>, place: Place<'_>) -> (Own, Co
                 }
             }
         }
-        return (
-            Own {
-                modified: true,
-                ..Own::default()
-            },
-            below,
-        );
+        return (Own { modified: true, ..Own::default() }, below);
     }
     match place.atom_of(old, new) {
         Atom::Scalar(_) => leaf(),
@@ -181,13 +162,7 @@ fn element_change(before: &[&Value], after: &[&Value], list: List<'_>) -> (Own, 
         (false, false) => {
             let same =
                 before.len() == after.len() && before.iter().zip(after).all(|(old, new)| equal(old, new));
-            (
-                Own {
-                    modified: !same,
-                    ..Own::default()
-                },
-                Comparison::default(),
-            )
+            (Own { modified: !same, ..Own::default() }, Comparison::default())
         }
         (false, true) => {
             let (own, below) = match after.first() {
@@ -208,10 +183,8 @@ fn element_change(before: &[&Value], after: &[&Value], list: List<'_>) -> (Own, 
 
 /// The elements of a list by path element, sorted; those that have none are left out.
 fn group<'v>(items: &'v [Value], list: List<'_>) -> Vec<(PathElement, Vec<&'v Value>)> {
-    let mut pairs: Vec<(PathElement, Vec<&Value>)> = items
-        .iter()
-        .filter_map(|item| Some((list.element(item).ok()?, vec![item])))
-        .collect();
+    let mut pairs: Vec<(PathElement, Vec<&Value>)> =
+        items.iter().filter_map(|item| Some((list.element(item).ok()?, vec![item]))).collect();
     pairs.sort_by(|(left, _), (right, _)| left.cmp(right));
     pairs.dedup_by(|(later, items), (earlier, all)| {
         let same = later == earlier;
@@ -241,14 +214,9 @@ fn fields<'v>(
 }
 
 fn array(value: Option<&Value>) -> &[Value] {
-    value
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn map(value: Option<&Value>) -> Option<&Map<String, Value>> {
-    value
-        .and_then(Value::as_object)
-        .filter(|fields| !fields.is_empty())
+    value.and_then(Value::as_object).filter(|fields| !fields.is_empty())
 }

@@ -21,10 +21,8 @@ fn visit(value: &Value, place: Place<'_>) -> (bool, FieldSet) {
             let Value::Array(items) = value else {
                 return (false, set);
             };
-            let mut elements: Vec<(PathElement, &Value)> = items
-                .iter()
-                .filter_map(|item| Some((list.element(item).ok()?, item)))
-                .collect();
+            let mut elements: Vec<(PathElement, &Value)> =
+                items.iter().filter_map(|item| Some((list.element(item).ok()?, item))).collect();
             elements.sort_by(|(left, _), (right, _)| left.cmp(right));
             let mut elements = elements.into_iter().peekable();
             while let Some((element, item)) = elements.next() {
@@ -33,11 +31,7 @@ fn visit(value: &Value, place: Place<'_>) -> (bool, FieldSet) {
                     twice = true;
                 }
                 // Elements that are there more than once are owned as a whole.
-                let below = if twice {
-                    FieldSet::new()
-                } else {
-                    visit(item, list.items).1
-                };
+                let below = if twice { FieldSet::new() } else { visit(item, list.items).1 };
                 set.push(element, true, below);
             }
         }

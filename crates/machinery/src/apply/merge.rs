@@ -20,12 +20,9 @@ pub(crate) fn merge_objects(live: &Value, config: &Value, place: Place<'_>) -> V
         let config = config.get(name);
         let place = object.any_member(name);
         let merged = match (live, place.atom_of(Some(live), config)) {
-            (Value::Object(live), Atom::Map(object)) if name == "metadata" && !object.atomic => members(
-                Some(live),
-                config.and_then(Value::as_object),
-                object,
-                Some("managedFields"),
-            ),
+            (Value::Object(live), Atom::Map(object)) if name == "metadata" && !object.atomic => {
+                members(Some(live), config.and_then(Value::as_object), object, Some("managedFields"))
+            }
             _ => visit(Some(live), config, place),
         };
         if let Some(merged) = merged {
@@ -69,11 +66,7 @@ fn members(
     ignored: Option<&str>,
 ) -> Option<Value> {
     let mut out = Map::new();
-    for (name, value) in live
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| Some(name.as_str()) != ignored)
-    {
+    for (name, value) in live.into_iter().flatten().filter(|(name, _)| Some(name.as_str()) != ignored) {
         let config = config.and_then(|config| config.get(name));
         let merged = match config {
             Some(_) => visit(Some(value), config, object.any_member(name)),
@@ -100,15 +93,10 @@ struct Index<'v> {
 
 impl<'v> Index<'v> {
     fn of(items: &'v [Value], list: List<'_>) -> (Self, Vec<&'v Value>) {
-        let (elements, values): (Vec<PathElement>, Vec<&Value>) = items
-            .iter()
-            .filter_map(|item| Some((list.element(item).ok()?, item)))
-            .unzip();
-        let mut sorted: Vec<(usize, Option<&Value>)> = values
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (index, Some(*item)))
-            .collect();
+        let (elements, values): (Vec<PathElement>, Vec<&Value>) =
+            items.iter().filter_map(|item| Some((list.element(item).ok()?, item))).unzip();
+        let mut sorted: Vec<(usize, Option<&Value>)> =
+            values.iter().enumerate().map(|(index, item)| (index, Some(*item))).collect();
         sorted.sort_by(|(left, _), (right, _)| elements[*left].cmp(&elements[*right]));
         sorted.dedup_by(|(later, _), (earlier, item)| {
             let same = elements[*later] == elements[*earlier];
@@ -122,10 +110,7 @@ impl<'v> Index<'v> {
 
     /// The item of an element, where it is there; the item is missing if it is there more than once.
     fn get(&self, element: &PathElement) -> Option<Option<&'v Value>> {
-        let found = self
-            .sorted
-            .binary_search_by(|(index, _)| self.elements[*index].cmp(element))
-            .ok()?;
+        let found = self.sorted.binary_search_by(|(index, _)| self.elements[*index].cmp(element)).ok()?;
         Some(self.sorted[found].1)
     }
 }
@@ -136,19 +121,12 @@ fn elements(live: &[Value], config: &[Value], list: List<'_>) -> Option<Value> {
     let (right, _) = Index::of(config, list);
     let (left, left_values) = Index::of(live, list);
     let mut out = Vec::with_capacity(live.len().max(config.len()));
-    let mut shared = right
-        .elements
-        .iter()
-        .filter(|element| left.get(element).is_some());
+    let mut shared = right.elements.iter().filter(|element| left.get(element).is_some());
     let mut next_shared = shared.next();
     let mut merged: Vec<&PathElement> = Vec::new();
     let both = |element: &PathElement| {
         let duplicate = left.get(element) == Some(None);
-        let live = if duplicate {
-            Some(&Value::Null)
-        } else {
-            left.get(element).flatten()
-        };
+        let live = if duplicate { Some(&Value::Null) } else { left.get(element).flatten() };
         visit(live, right.get(element).flatten(), list.items)
     };
     let (mut l, mut r) = (0, 0);
@@ -199,14 +177,9 @@ fn mark<'e>(merged: &mut Vec<&'e PathElement>, element: &'e PathElement) {
 }
 
 fn array(value: Option<&Value>) -> &[Value] {
-    value
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn map(value: Option<&Value>) -> Option<&Map<String, Value>> {
-    value
-        .and_then(Value::as_object)
-        .filter(|fields| !fields.is_empty())
+    value.and_then(Value::as_object).filter(|fields| !fields.is_empty())
 }

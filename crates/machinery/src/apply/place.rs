@@ -55,10 +55,7 @@ impl<'a> Place<'a> {
         match ty.shape() {
             Shape::Any if ty.node().atomic => Self::Whole,
             Shape::Any => Self::Deduced,
-            _ => Self::Known {
-                ty,
-                preserve: preserve || ty.preserves(),
-            },
+            _ => Self::Known { ty, preserve: preserve || ty.preserves() },
         }
     }
 
@@ -67,24 +64,16 @@ impl<'a> Place<'a> {
         match self {
             Self::Known { ty, preserve } => match ty.shape() {
                 Shape::Scalar(scalar, _) => Atom::Scalar(kind(*scalar, ty)),
-                Shape::List { items, kind } => Atom::List(List {
-                    items: Self::below(ty.to(*items), preserve),
-                    kind,
-                }),
-                _ => Atom::Map(Object {
-                    place: self,
-                    atomic: ty.node().atomic,
-                }),
+                Shape::List { items, kind } => {
+                    Atom::List(List { items: Self::below(ty.to(*items), preserve), kind })
+                }
+                _ => Atom::Map(Object { place: self, atomic: ty.node().atomic }),
             },
             Self::Deduced | Self::Whole => match value {
-                Value::Object(_) | Value::Null => Atom::Map(Object {
-                    place: self,
-                    atomic: matches!(self, Self::Whole),
-                }),
-                Value::Array(_) => Atom::List(List {
-                    items: Self::Whole,
-                    kind: &ListKind::Atomic,
-                }),
+                Value::Object(_) | Value::Null => {
+                    Atom::Map(Object { place: self, atomic: matches!(self, Self::Whole) })
+                }
+                Value::Array(_) => Atom::List(List { items: Self::Whole, kind: &ListKind::Atomic }),
                 _ => Atom::Scalar(Kind::Untyped),
             },
         }
@@ -249,25 +238,13 @@ impl List<'_> {
             return None;
         };
         let field = ty.field(key)?;
-        let custom = || {
-            ty.to(field.node)
-                .custom()
-                .and_then(|custom| custom.default.as_ref())
-        };
-        field
-            .default
-            .as_ref()
-            .or_else(custom)
-            .filter(|default| !default.is_null())
+        let custom = || ty.to(field.node).custom().and_then(|custom| custom.default.as_ref());
+        field.default.as_ref().or_else(custom).filter(|default| !default.is_null())
     }
 }
 
 fn kind(scalar: Scalar, ty: Type<'_>) -> Kind {
-    let format = || {
-        ty.custom()
-            .and_then(|custom| custom.rules.get("format")?.as_str())
-            .unwrap_or_default()
-    };
+    let format = || ty.custom().and_then(|custom| custom.rules.get("format")?.as_str()).unwrap_or_default();
     match scalar {
         Scalar::Bool => Kind::Boolean,
         Scalar::Int32 | Scalar::Int64 | Scalar::Float => Kind::Numeric,

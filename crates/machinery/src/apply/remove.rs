@@ -24,11 +24,7 @@ pub(super) fn remove(value: &Value, items: &FieldSet, place: Place<'_>) -> Value
                     None => kept.push(item.clone()),
                 }
             }
-            if kept.is_empty() {
-                Value::Null
-            } else {
-                Value::Array(kept)
-            }
+            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
         }
         Atom::Map(object) => {
             let Value::Object(fields) = value else {
@@ -42,21 +38,14 @@ pub(super) fn remove(value: &Value, items: &FieldSet, place: Place<'_>) -> Value
                 match items.get_field(name) {
                     Some(entry) if entry.member => {}
                     Some(entry) => {
-                        kept.insert(
-                            name.clone(),
-                            remove(field, &entry.children, object.any_member(name)),
-                        );
+                        kept.insert(name.clone(), remove(field, &entry.children, object.any_member(name)));
                     }
                     None => {
                         kept.insert(name.clone(), field.clone());
                     }
                 }
             }
-            if kept.is_empty() {
-                Value::Null
-            } else {
-                Value::Object(kept)
-            }
+            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
         }
     }
 }
@@ -82,11 +71,7 @@ pub(super) fn extract(value: &Value, items: &FieldSet, place: Place<'_>) -> Valu
                     kept.push(extract(item, &entry.children, list.items));
                 }
             }
-            if kept.is_empty() {
-                Value::Null
-            } else {
-                Value::Array(kept)
-            }
+            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
         }
         Atom::Map(object) => {
             let Value::Object(fields) = value else {
@@ -104,11 +89,7 @@ pub(super) fn extract(value: &Value, items: &FieldSet, place: Place<'_>) -> Valu
                 let below = if entry.member { items } else { &entry.children };
                 kept.insert(name.clone(), extract(field, below, object.any_member(name)));
             }
-            if kept.is_empty() {
-                Value::Null
-            } else {
-                Value::Object(kept)
-            }
+            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
         }
     }
 }

@@ -6,35 +6,12 @@ use crate::schema::{Custom, Field, ListKind, Node, NodeId, Omit, Patch, Scalar, 
 /// A custom type with every kind of list and map.
 pub(crate) fn grape() -> (Schemas, NodeId) {
     let mut types = Schemas::from_table(include_str!("../../../drydock/data/types.json")).unwrap();
-    let custom = |preserve| {
-        Some(Box::new(Custom {
-            preserve,
-            ..Custom::default()
-        }))
-    };
-    let mut node = |shape, atomic| {
-        types.add(Node {
-            shape,
-            atomic,
-            custom: custom(false),
-        })
-    };
+    let custom = |preserve| Some(Box::new(Custom { preserve, ..Custom::default() }));
+    let mut node = |shape, atomic| types.add(Node { shape, atomic, custom: custom(false) });
     let text = node(Shape::Scalar(Scalar::String, None), false);
     let number = node(Shape::Scalar(Scalar::Int64, None), false);
-    let set = node(
-        Shape::List {
-            items: text,
-            kind: ListKind::Set,
-        },
-        false,
-    );
-    let plain = node(
-        Shape::List {
-            items: number,
-            kind: ListKind::Atomic,
-        },
-        true,
-    );
+    let set = node(Shape::List { items: text, kind: ListKind::Set }, false);
+    let plain = node(Shape::List { items: number, kind: ListKind::Atomic }, true);
     let atom = node(Shape::Map(text), true);
     let any = node(Shape::Any, false);
     let mut object = |fields: &[(&str, NodeId)], additional, preserve| {
@@ -46,38 +23,18 @@ pub(crate) fn grape() -> (Schemas, NodeId) {
             default: None,
             patch: Patch::default(),
         };
-        let fields = fields
-            .iter()
-            .map(|(name, node)| ((*name).into(), field(*node)))
-            .collect();
-        let id = types.add_struct(Struct {
-            fields,
-            additional,
-            ..Struct::default()
-        });
-        types.add(Node {
-            shape: Shape::Struct(id),
-            atomic: false,
-            custom: custom(preserve),
-        })
+        let fields = fields.iter().map(|(name, node)| ((*name).into(), field(*node))).collect();
+        let id = types.add_struct(Struct { fields, additional, ..Struct::default() });
+        types.add(Node { shape: Shape::Struct(id), atomic: false, custom: custom(preserve) })
     };
     let item = object(&[("id", text), ("v", number), ("w", text)], None, false);
     let inner = object(&[("x", number)], None, false);
     let loose = object(&[("known", text), ("inner", inner)], None, true);
     let kind = ListKind::Map(["id".into()].into());
-    let items = types.add(Node {
-        shape: Shape::List { items: item, kind },
-        atomic: false,
-        custom: custom(false),
-    });
-    let open = types.add(Node {
-        shape: Shape::Map(any),
-        atomic: false,
-        custom: custom(true),
-    });
-    let meta = types
-        .root("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
-        .unwrap();
+    let items =
+        types.add(Node { shape: Shape::List { items: item, kind }, atomic: false, custom: custom(false) });
+    let open = types.add(Node { shape: Shape::Map(any), atomic: false, custom: custom(true) });
+    let meta = types.root("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").unwrap();
     let mut object = |fields: &[(&str, NodeId)]| {
         let field = |node| Field {
             node,
@@ -87,19 +44,9 @@ pub(crate) fn grape() -> (Schemas, NodeId) {
             default: None,
             patch: Patch::default(),
         };
-        let fields = fields
-            .iter()
-            .map(|(name, node)| ((*name).into(), field(*node)))
-            .collect();
-        let id = types.add_struct(Struct {
-            fields,
-            ..Struct::default()
-        });
-        types.add(Node {
-            shape: Shape::Struct(id),
-            atomic: false,
-            custom: custom(false),
-        })
+        let fields = fields.iter().map(|(name, node)| ((*name).into(), field(*node))).collect();
+        let id = types.add_struct(Struct { fields, ..Struct::default() });
+        types.add(Node { shape: Shape::Struct(id), atomic: false, custom: custom(false) })
     };
     let spec = object(&[
         ("items", items),
@@ -109,21 +56,14 @@ pub(crate) fn grape() -> (Schemas, NodeId) {
         ("n", number),
         ("loose", loose),
     ]);
-    let root = object(&[
-        ("apiVersion", text),
-        ("kind", text),
-        ("metadata", meta),
-        ("spec", spec),
-        ("status", open),
-    ]);
+    let root =
+        object(&[("apiVersion", text), ("kind", text), ("metadata", meta), ("spec", spec), ("status", open)]);
     (types, root)
 }
 
 fn errors(spec: Value) -> String {
     let (types, root) = grape();
-    validate(&json!({"spec": spec}), types.at(root), Duplicates::Refused)
-        .unwrap_err()
-        .to_string()
+    validate(&json!({"spec": spec}), types.at(root), Duplicates::Refused).unwrap_err().to_string()
 }
 
 #[test]
@@ -138,19 +78,13 @@ fn validation_messages() {
          doesn't have default values for any key fields)"
     );
     assert_eq!(errors(json!({"x": 1})), ".spec.x: field not declared in schema");
-    assert_eq!(
-        errors(json!({"n": true})),
-        ".spec.n: expected numeric (int or float), got bool"
-    );
+    assert_eq!(errors(json!({"n": true})), ".spec.n: expected numeric (int or float), got bool");
     assert_eq!(
         errors(json!({"set": [{"a": 1}]})),
         ".spec.set: element 0: associative list without keys has an element that's a map type"
     );
     assert_eq!(errors(json!("x")), ".spec: expected map, got &{x}");
-    assert_eq!(
-        errors(json!({"plain": {"a": 1.5}})),
-        ".spec.plain: expected list, got &{map[a:1.5]}"
-    );
+    assert_eq!(errors(json!({"plain": {"a": 1.5}})), ".spec.plain: expected list, got &{map[a:1.5]}");
     assert_eq!(
         errors(json!({"items": [{"id": {"a": ["b", 1, null, true]}}]})),
         ".spec.items[id=a=[\"b\",1,null,true]].id: expected string, got &value.valueUnstructured{Value:map[string]\
@@ -195,11 +129,8 @@ fn fields_of_a_value() {
 fn order_of_merged_lists() {
     let (types, root) = grape();
     let merged = |live: &[&str], config: &[&str]| {
-        let merged = merge(
-            &json!({"spec": {"set": live}}),
-            &json!({"spec": {"set": config}}),
-            types.at(root),
-        );
+        let merged =
+            merge(&json!({"spec": {"set": live}}), &json!({"spec": {"set": config}}), types.at(root));
         let items: Vec<String> = serde_json::from_value(merged["spec"]["set"].clone()).unwrap();
         items.join("")
     };
@@ -217,11 +148,7 @@ fn order_of_merged_lists() {
         ("abc", "bx", "abcx"),
     ] {
         let split = |text: &'static str| text.split("").filter(|part| !part.is_empty()).collect::<Vec<_>>();
-        assert_eq!(
-            merged(&split(live), &split(config)),
-            expected,
-            "{live} + {config}"
-        );
+        assert_eq!(merged(&split(live), &split(config)), expected, "{live} + {config}");
     }
 }
 

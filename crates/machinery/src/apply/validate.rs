@@ -32,17 +32,9 @@ pub(super) fn validate(
     place: Place<'_>,
     duplicates: Duplicates,
 ) -> Result<(), ValidationErrors> {
-    let mut walk = Walk {
-        duplicates,
-        errors: Vec::new(),
-        path: Vec::new(),
-    };
+    let mut walk = Walk { duplicates, errors: Vec::new(), path: Vec::new() };
     walk.visit(value, place);
-    if walk.errors.is_empty() {
-        Ok(())
-    } else {
-        Err(ValidationErrors(walk.errors))
-    }
+    if walk.errors.is_empty() { Ok(()) } else { Err(ValidationErrors(walk.errors)) }
 }
 
 struct Walk<'v> {
@@ -119,10 +111,9 @@ impl<'v> Walk<'v> {
         }
         self.error(&match kind {
             Kind::Numeric => format!("expected numeric (int or float), got {}", go::type_of(value)),
-            Kind::String => format!(
-                "expected string, got &value.valueUnstructured{{Value:{}}}",
-                go::syntax(value)
-            ),
+            Kind::String => {
+                format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::syntax(value))
+            }
             Kind::Boolean => format!("expected boolean, got &{{{}}}", go::value(value)),
             Kind::Untyped => format!("expected any scalar, got &{{{}}}", go::value(value)),
         });
@@ -147,10 +138,6 @@ impl<'v> Walk<'v> {
                 Step::Element(element) => element.to_string(),
             })
             .collect();
-        self.errors.push(if path.is_empty() {
-            message.to_owned()
-        } else {
-            format!("{path}: {message}")
-        });
+        self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
     }
 }

@@ -69,9 +69,7 @@ enum Stage {
 
 impl fmt::Debug for Authorizer<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Authorizer")
-            .field("stage", &self.stage)
-            .finish_non_exhaustive()
+        out.debug_struct("Authorizer").field("stage", &self.stage).finish_non_exhaustive()
     }
 }
 
@@ -80,23 +78,13 @@ impl<'a> Authorizer<'a> {
     #[must_use]
     pub fn value(who: &'a dyn Authorize) -> Value<'a> {
         let (question, answer) = (Question::default(), Answer::default());
-        Value::Authorizer(Arc::new(Self {
-            who,
-            stage: Stage::Start,
-            question,
-            answer,
-        }))
+        Value::Authorizer(Arc::new(Self { who, stage: Stage::Start, question, answer }))
     }
 
     /// One that is already asked about a resource; only the verb is missing.
     #[must_use]
     pub fn resource(who: &'a dyn Authorize, question: Question) -> Value<'a> {
-        Value::Authorizer(Arc::new(Self {
-            who,
-            stage: Stage::Resource,
-            question,
-            answer: Answer::default(),
-        }))
+        Value::Authorizer(Arc::new(Self { who, stage: Stage::Resource, question, answer: Answer::default() }))
     }
 
     pub(super) fn type_name(&self) -> &'static str {
@@ -110,12 +98,7 @@ impl<'a> Authorizer<'a> {
     }
 
     pub(super) fn call(&self, function: &str, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
-        let text = |index: usize| {
-            args.get(index)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |index: usize| args.get(index).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut next = self.clone();
         let question = &mut next.question;
         match (self.stage, function) {

@@ -44,10 +44,7 @@ pub(super) fn check(
         issues,
         mapping: Mapping::default(),
         scopes: Vec::new(),
-        out: Checked {
-            types: vec![Type::Dyn; places.len()],
-            ..Checked::default()
-        },
+        out: Checked { types: vec![Type::Dyn; places.len()], ..Checked::default() },
     };
     checker.check(root);
     let Checker { mapping, mut out, .. } = checker;
@@ -55,11 +52,7 @@ pub(super) fn check(
         *ty = mapping.substitute(ty, true);
     }
     if issues.is_empty() {
-        let mut literals = Literals {
-            places,
-            issues,
-            out: &mut out,
-        };
+        let mut literals = Literals { places, issues, out: &mut out };
         literals.visit(root, false);
     }
     out
@@ -77,8 +70,7 @@ struct Checker<'a, 'i, 's> {
 
 impl Checker<'_, '_, '_> {
     fn error(&mut self, id: u32, message: String) {
-        self.issues
-            .add(self.places.get(id as usize).copied().unwrap_or_default(), message);
+        self.issues.add(self.places.get(id as usize).copied().unwrap_or_default(), message);
     }
 
     fn mismatch(&mut self, id: u32, expected: &Type, found: &Type) {
@@ -145,11 +137,7 @@ impl Checker<'_, '_, '_> {
                 name
             }
         };
-        self.environment
-            .variables
-            .get(name)
-            .cloned()
-            .or_else(|| type_named(name))
+        self.environment.variables.get(name).cloned().or_else(|| type_named(name))
     }
 
     fn select(&mut self, expr: &mut Expr) -> Type {
@@ -169,11 +157,7 @@ impl Checker<'_, '_, '_> {
         };
         let (field, test) = (field.clone(), *test);
         let result = self.field(id, operand, &field, false);
-        if test {
-            Type::Bool
-        } else {
-            self.mapping.substitute(&result, false)
-        }
+        if test { Type::Bool } else { self.mapping.substitute(&result, false) }
     }
 
     /// The type of a field of an operand.
@@ -208,21 +192,12 @@ impl Checker<'_, '_, '_> {
                 Type::Dyn
             }
         };
-        if optional || is_optional {
-            Type::optional(result)
-        } else {
-            result
-        }
+        if optional || is_optional { Type::optional(result) } else { result }
     }
 
     fn call(&mut self, expr: &mut Expr) -> Type {
         let id = expr.id;
-        let Kind::Call {
-            function,
-            target,
-            args,
-        } = &mut expr.kind
-        else {
+        let Kind::Call { function, target, args } = &mut expr.kind else {
             return Type::Error;
         };
         if &**function == "_?._" {
@@ -240,9 +215,7 @@ impl Checker<'_, '_, '_> {
         let mut types: Vec<Type> = args.iter_mut().map(|arg| self.check(arg)).collect();
         let ids: Vec<u32> = args.iter().map(|arg| arg.id).collect();
         if let Some(before) = target {
-            let qualified = before
-                .qualified_name()
-                .map(|prefix| format!("{prefix}.{function}"));
+            let qualified = before.qualified_name().map(|prefix| format!("{prefix}.{function}"));
             if let Some(qualified) = qualified.filter(|name| overloads::of(name).is_some()) {
                 *function = qualified.as_str().into();
                 *target = None;
@@ -286,9 +259,8 @@ impl Checker<'_, '_, '_> {
         }
         let mut found = Vec::new();
         let mut result: Option<Type> = None;
-        for overload in all
-            .iter()
-            .filter(|overload| overload.member == member && overload.args.len() == types.len())
+        for overload in
+            all.iter().filter(|overload| overload.member == member && overload.args.len() == types.len())
         {
             let fresh: Vec<Type> = (0..overload.params).map(|_| self.mapping.fresh()).collect();
             let wanted: Vec<Type> = overload.args.iter().map(|arg| instantiate(arg, &fresh)).collect();
@@ -296,9 +268,7 @@ impl Checker<'_, '_, '_> {
                 continue;
             }
             found.push(overload);
-            let ty = self
-                .mapping
-                .substitute(&instantiate(&overload.result, &fresh), false);
+            let ty = self.mapping.substitute(&instantiate(&overload.result, &fresh), false);
             result = Some(match result {
                 None => ty,
                 Some(Type::Dyn) => Type::Dyn,
@@ -307,18 +277,13 @@ impl Checker<'_, '_, '_> {
             });
         }
         let Some(result) = result else {
-            let shown: Vec<String> = types
-                .iter()
-                .map(|ty| self.mapping.substitute(ty, true).to_string())
-                .collect();
+            let shown: Vec<String> =
+                types.iter().map(|ty| self.mapping.substitute(ty, true).to_string()).collect();
             let signature = match (member, shown.split_first()) {
                 (true, Some((first, rest))) => format!("{first}.({})", rest.join(", ")),
                 _ => format!("({})", shown.join(", ")),
             };
-            self.error(
-                id,
-                format!("found no matching overload for '{function}' applied to '{signature}'"),
-            );
+            self.error(id, format!("found no matching overload for '{function}' applied to '{signature}'"));
             return Type::Error;
         };
         self.out.overloads.insert(id, found);
@@ -469,8 +434,7 @@ struct Literals<'c, 'i, 's> {
 
 impl Literals<'_, '_, '_> {
     fn error(&mut self, id: u32, message: String) {
-        self.issues
-            .add(self.places.get(id as usize).copied().unwrap_or_default(), message);
+        self.issues.add(self.places.get(id as usize).copied().unwrap_or_default(), message);
     }
 
     /// `mixed` where lists may have elements of several types: in what `format` is given.
@@ -480,10 +444,8 @@ impl Literals<'_, '_, '_> {
             Kind::Select { operand, .. } => self.visit(operand, mixed),
             Kind::List { items, optional } => {
                 if !mixed {
-                    let plain = items
-                        .iter()
-                        .enumerate()
-                        .map(|(index, item)| (item, optional.contains(&index)));
+                    let plain =
+                        items.iter().enumerate().map(|(index, item)| (item, optional.contains(&index)));
                     self.same(plain);
                 }
                 items.iter().for_each(|item| self.visit(item, mixed));
@@ -503,11 +465,7 @@ impl Literals<'_, '_, '_> {
                     self.visit(part, mixed);
                 }
             }
-            Kind::Call {
-                function,
-                target,
-                args,
-            } => {
+            Kind::Call { function, target, args } => {
                 let mixed = mixed || &**function == "format";
                 target.iter().for_each(|target| self.visit(target, mixed));
                 args.iter().for_each(|arg| self.visit(arg, mixed));
@@ -537,11 +495,7 @@ impl Literals<'_, '_, '_> {
     }
 
     fn argument(&mut self, function: &str, args: &[Expr]) {
-        let Some(Expr {
-            id,
-            kind: Kind::Literal(Literal::String(text)),
-        }) = args.last()
-        else {
+        let Some(Expr { id, kind: Kind::Literal(Literal::String(text)) }) = args.last() else {
             return;
         };
         let good = match (function, args.len()) {

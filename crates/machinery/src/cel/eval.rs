@@ -21,26 +21,13 @@ pub(super) struct Evaluator<'p, 'a> {
 
 impl<'p, 'a> Evaluator<'p, 'a> {
     pub(super) fn new(program: &'p Program, activation: &'p dyn Activation<'a>, limit: u64) -> Self {
-        let tools = Tools {
-            patterns: &program.checked.patterns,
-        };
-        Self {
-            program,
-            activation,
-            locals: Vec::new(),
-            tools,
-            cost: 0,
-            limit,
-        }
+        let tools = Tools { patterns: &program.checked.patterns };
+        Self { program, activation, locals: Vec::new(), tools, cost: 0, limit }
     }
 
     fn charge(&mut self, cost: u64) -> Result<(), Error> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > self.limit {
-            Err(Error::CostExceeded)
-        } else {
-            Ok(())
-        }
+        if self.cost > self.limit { Err(Error::CostExceeded) } else { Ok(()) }
     }
 
     pub(super) fn eval(&mut self, expr: &'p Expr) -> Result<Value<'a>, Error> {
@@ -55,11 +42,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
                 self.charge(1)?;
                 select(&value, field)
             }
-            Kind::Call {
-                function,
-                target,
-                args,
-            } => self.call(expr, function, target.as_deref(), args),
+            Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
             Kind::List { items, optional } => self.list(items, optional),
             Kind::Map(entries) => self.map(entries),
             Kind::Struct { .. } => Err(Error::overload()),
@@ -113,17 +96,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
                     _ => Ok(Value::Bool(true)),
                 };
             }
-            (
-                "_?._",
-                None,
-                [
-                    operand,
-                    Expr {
-                        kind: Kind::Literal(Literal::String(field)),
-                        ..
-                    },
-                ],
-            ) => {
+            ("_?._", None, [operand, Expr { kind: Kind::Literal(Literal::String(field)), .. }]) => {
                 let value = self.eval(operand)?;
                 self.charge(1)?;
                 return optional_select(&value, field);
@@ -280,12 +253,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
     /// A step that only adds to what is collected: in place, so that a loop does not take the square of its length.
     fn collect(&mut self, step: &'p Expr, name: &str, slot: usize) -> Option<Result<Value<'a>, Error>> {
         let is_collected = |expr: &Expr| matches!(&expr.kind, Kind::Ident(one) if **one == *name);
-        let Kind::Call {
-            function,
-            target: None,
-            args,
-        } = &step.kind
-        else {
+        let Kind::Call { function, target: None, args } = &step.kind else {
             return None;
         };
         match (&**function, args.as_slice()) {
@@ -299,16 +267,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
                     Err(error) => Err(error),
                 })
             }
-            (
-                "_+_",
-                [
-                    one,
-                    Expr {
-                        kind: Kind::List { items, optional },
-                        ..
-                    },
-                ],
-            ) if is_collected(one) => {
+            ("_+_", [one, Expr { kind: Kind::List { items, optional }, .. }]) if is_collected(one) => {
                 if !matches!(self.locals[slot].1, Ok(Value::List(List::Made(_)))) {
                     return None;
                 }
@@ -330,12 +289,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
     }
 
     fn adds(&self, step: &Expr, name: &str) -> bool {
-        let Kind::Call {
-            function,
-            target: None,
-            args,
-        } = &step.kind
-        else {
+        let Kind::Call { function, target: None, args } = &step.kind else {
             return false;
         };
         let collected = |expr: &Expr| matches!(&expr.kind, Kind::Ident(one) if **one == *name);
@@ -365,9 +319,7 @@ fn has(value: &Value<'_>, field: &str) -> bool {
 
 fn select<'a>(value: &Value<'a>, field: &str) -> Result<Value<'a>, Error> {
     match value {
-        Value::Map(map) => map
-            .field(field)
-            .ok_or_else(|| operators::missing(&Value::from(field))),
+        Value::Map(map) => map.field(field).ok_or_else(|| operators::missing(&Value::from(field))),
         Value::Optional(_) => optional_select(value, field),
         _ => Err(operators::missing(&Value::from(field))),
     }

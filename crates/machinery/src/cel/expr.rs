@@ -101,13 +101,7 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(places: Vec<u32>, max_depth: usize) -> Self {
-        Self {
-            places,
-            errors: Vec::new(),
-            depth: 0,
-            max_depth,
-            too_deep: false,
-        }
+        Self { places, errors: Vec::new(), depth: 0, max_depth, too_deep: false }
     }
 
     pub(super) fn build(&mut self, from: &IdedExpr) -> Expr {
@@ -154,10 +148,9 @@ impl Builder {
                 let args = self.all(&call.args);
                 macros::expand(self, id, &call.func_name, target, args)
             }
-            ast::Expr::List(list) => Kind::List {
-                items: self.all(&list.elements),
-                optional: list.optional_indices.clone(),
-            },
+            ast::Expr::List(list) => {
+                Kind::List { items: self.all(&list.elements), optional: list.optional_indices.clone() }
+            }
             ast::Expr::Map(map) => Kind::Map(map.entries.iter().filter_map(|one| self.entry(one)).collect()),
             ast::Expr::Struct(made) => Kind::Struct {
                 name: made.type_name.as_str().into(),
@@ -187,10 +180,7 @@ impl Builder {
             },
             EntryExpr::StructField(field) => Entry {
                 id,
-                key: Expr {
-                    id,
-                    kind: Kind::Literal(Literal::String(field.field.as_str().into())),
-                },
+                key: Expr { id, kind: Kind::Literal(Literal::String(field.field.as_str().into())) },
                 value: self.build(&field.value),
                 optional: field.optional,
             },
@@ -202,17 +192,11 @@ impl Builder {
         // Macros copy what they are called on, which multiplies when they are chained.
         if self.places.len() > MAX_NODES {
             self.too_deep = true;
-            return Expr {
-                id: 0,
-                kind: Kind::Literal(Literal::Null),
-            };
+            return Expr { id: 0, kind: Kind::Literal(Literal::Null) };
         }
         let place = self.places.get(at as usize).copied().unwrap_or_default();
         self.places.push(place);
-        Expr {
-            id: u32::try_from(self.places.len() - 1).unwrap_or_default(),
-            kind,
-        }
+        Expr { id: u32::try_from(self.places.len() - 1).unwrap_or_default(), kind }
     }
 }
 
@@ -221,11 +205,9 @@ impl Expr {
     pub(super) fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.to_string()),
-            Kind::Select {
-                operand,
-                field,
-                test: false,
-            } => Some(format!("{}.{field}", operand.qualified_name()?)),
+            Kind::Select { operand, field, test: false } => {
+                Some(format!("{}.{field}", operand.qualified_name()?))
+            }
             _ => None,
         }
     }
@@ -240,9 +222,9 @@ impl Expr {
                 target.as_ref().is_some_and(|one| one.uses(name)) || args.iter().any(|one| one.uses(name))
             }
             Kind::List { items, .. } => items.iter().any(|one| one.uses(name)),
-            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => entries
-                .iter()
-                .any(|one| one.key.uses(name) || one.value.uses(name)),
+            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => {
+                entries.iter().any(|one| one.key.uses(name) || one.value.uses(name))
+            }
             Kind::Fold(fold) => [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]
                 .into_iter()
                 .any(|one| one.uses(name)),

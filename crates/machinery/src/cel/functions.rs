@@ -82,11 +82,9 @@ fn unary<'a>(function: &str, one: &Value<'a>) -> Found<'a> {
             other => other,
         }),
         "optional.of" => Some(Ok(Value::present(one.clone()))),
-        "optional.ofNonZeroValue" => Some(Ok(if one.is_zero() {
-            Value::Optional(None)
-        } else {
-            Value::present(one.clone())
-        })),
+        "optional.ofNonZeroValue" => {
+            Some(Ok(if one.is_zero() { Value::Optional(None) } else { Value::present(one.clone()) }))
+        }
         "hasValue" => match one {
             Value::Optional(value) => Some(Ok(Value::Bool(value.is_some()))),
             _ => None,

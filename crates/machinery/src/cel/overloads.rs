@@ -30,11 +30,7 @@ static OVERLOADS: LazyLock<HashMap<Box<str>, Vec<Overload>>> = LazyLock::new(|| 
             out.entry(name).or_default().push(overload);
         }
     };
-    TABLE
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .for_each(&mut add);
+    TABLE.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(&mut add);
     comparisons().iter().for_each(|line| add(line));
     per_type().iter().for_each(|line| add(line));
     out
@@ -43,13 +39,8 @@ static OVERLOADS: LazyLock<HashMap<Box<str>, Vec<Overload>>> = LazyLock::new(|| 
 /// `id name receiver args result`, with `-` for none.
 fn parse(line: &str) -> Option<(Box<str>, Overload)> {
     let mut words = line.split_whitespace();
-    let (id, name, receiver, args, result) = (
-        words.next()?,
-        words.next()?,
-        words.next()?,
-        words.next()?,
-        words.next()?,
-    );
+    let (id, name, receiver, args, result) =
+        (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
     let mut types = Vec::new();
     if receiver != "-" {
         types.push(Type::parse(receiver)?);
@@ -106,40 +97,23 @@ fn comparisons() -> Vec<String> {
         ("timestamp", "timestamp", "timestamp"),
         ("duration", "duration", "duration"),
     ];
-    let operators = [
-        ("less", "_<_"),
-        ("less_equals", "_<=_"),
-        ("greater", "_>_"),
-        ("greater_equals", "_>=_"),
-    ];
+    let operators =
+        [("less", "_<_"), ("less_equals", "_<=_"), ("greater", "_>_"), ("greater_equals", "_>=_")];
     let lines = operators.into_iter().flat_map(|(word, operator)| {
-        PAIRS
-            .into_iter()
-            .map(move |(id, one, two)| format!("{word}_{id} {operator} - {one},{two} bool"))
+        PAIRS.into_iter().map(move |(id, one, two)| format!("{word}_{id} {operator} - {one},{two} bool"))
     });
     lines.collect()
 }
 
 fn per_type() -> Vec<String> {
-    let comparable = [
-        "int",
-        "uint",
-        "double",
-        "bool",
-        "duration",
-        "timestamp",
-        "string",
-        "bytes",
-    ];
+    let comparable = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
     let mut out = Vec::new();
     for ty in comparable {
         out.push(format!("list_{ty}_is_sorted_bool isSorted list({ty}) - bool"));
         out.push(format!("list_{ty}_max_{ty} max list({ty}) - {ty}"));
         out.push(format!("list_{ty}_min_{ty} min list({ty}) - {ty}"));
         out.push(format!("list_{ty}_sort sort list({ty}) - list({ty})"));
-        out.push(format!(
-            "list_{ty}_sortByAssociatedKeys @sortByAssociatedKeys list(A) list({ty}) list(A)"
-        ));
+        out.push(format!("list_{ty}_sortByAssociatedKeys @sortByAssociatedKeys list(A) list({ty}) list(A)"));
     }
     for ty in ["int", "uint", "double", "duration"] {
         out.push(format!("list_{ty}_sum_{ty} sum list({ty}) - {ty}"));
@@ -158,9 +132,7 @@ fn per_type() -> Vec<String> {
     ];
     for (function, part) in times {
         out.push(format!("timestamp_to_{part} {function} timestamp - int"));
-        out.push(format!(
-            "timestamp_to_{part}_with_tz {function} timestamp string int"
-        ));
+        out.push(format!("timestamp_to_{part}_with_tz {function} timestamp string int"));
         if matches!(part, "hours" | "minutes" | "seconds" | "milliseconds") {
             out.push(format!("duration_to_{part} {function} duration - int"));
         }

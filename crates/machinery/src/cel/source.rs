@@ -41,10 +41,7 @@ struct Issue {
 
 impl<'a> Issues<'a> {
     pub(super) fn new(source: &'a str) -> Self {
-        Self {
-            source,
-            found: Vec::new(),
-        }
+        Self { source, found: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -54,11 +51,7 @@ impl<'a> Issues<'a> {
     /// Something that is wrong at an offset in the source, in bytes.
     pub(super) fn add(&mut self, offset: u32, message: String) {
         let (mut line, mut column) = (1, 0);
-        for (_, character) in self
-            .source
-            .char_indices()
-            .take_while(|(at, _)| *at < offset as usize)
-        {
+        for (_, character) in self.source.char_indices().take_while(|(at, _)| *at < offset as usize) {
             if character == '\n' {
                 line += 1;
                 column = 0;
@@ -66,19 +59,11 @@ impl<'a> Issues<'a> {
                 column += 1;
             }
         }
-        self.found.push(Issue {
-            line,
-            column,
-            message,
-        });
+        self.found.push(Issue { line, column, message });
     }
 
     fn general(&mut self, message: impl Into<String>) {
-        self.found.push(Issue {
-            line: -1,
-            column: 0,
-            message: message.into(),
-        });
+        self.found.push(Issue { line: -1, column: 0, message: message.into() });
     }
 
     /// All of it, as the server shows it.
@@ -92,11 +77,7 @@ impl<'a> Issues<'a> {
             issue.write(self.source, &mut out);
         }
         if self.found.len() > MAX_ERRORS {
-            let _ = write!(
-                out,
-                "\n{} more errors were truncated",
-                self.found.len() - MAX_ERRORS
-            );
+            let _ = write!(out, "\n{} more errors were truncated", self.found.len() - MAX_ERRORS);
         }
         out
     }
@@ -104,16 +85,8 @@ impl<'a> Issues<'a> {
 
 impl Issue {
     fn write(&self, source: &str, out: &mut String) {
-        let _ = write!(
-            out,
-            "ERROR: <input>:{}:{}: {}",
-            self.line,
-            self.column + 1,
-            self.message
-        );
-        let line = usize::try_from(self.line - 1)
-            .ok()
-            .and_then(|index| source.split('\n').nth(index));
+        let _ = write!(out, "ERROR: <input>:{}:{}: {}", self.line, self.column + 1, self.message);
+        let line = usize::try_from(self.line - 1).ok().and_then(|index| source.split('\n').nth(index));
         let Some(line) = line.filter(|line| line.len() <= 16384) else {
             return;
         };
@@ -137,9 +110,8 @@ pub(super) fn parse(source: &str) -> Result<Parsed, Issues<'_>> {
     let mut issues = Issues::new(source);
     let length = source.chars().count();
     if length > MAX_LENGTH {
-        issues.general(format!(
-            "expression code point size exceeds limit: size: {length}, limit {MAX_LENGTH}"
-        ));
+        issues
+            .general(format!("expression code point size exceeds limit: size: {length}, limit {MAX_LENGTH}"));
         return Err(issues);
     }
     if nesting(source) > MAX_DEPTH {
@@ -149,9 +121,7 @@ pub(super) fn parse(source: &str) -> Result<Parsed, Issues<'_>> {
     // On a thread of its own the parser has all the stack it could need, and cannot take anything with it.
     let result = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK + STACK_PER_BYTE * source.len());
-        thread
-            .spawn_scoped(scope, || parse_here(source))
-            .map(|running| running.join())
+        thread.spawn_scoped(scope, || parse_here(source)).map(|running| running.join())
     });
     match result {
         Ok(Ok(result)) => result,
@@ -202,11 +172,7 @@ fn parse_here(source: &str) -> Result<Parsed, Issues<'_>> {
                     issues.general(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
                 } else if !parser_own(&error.msg) {
                     let (line, column) = (error.pos.0 as i64, error.pos.1 as i64 - 1);
-                    issues.found.push(Issue {
-                        line,
-                        column,
-                        message: error.msg,
-                    });
+                    issues.found.push(Issue { line, column, message: error.msg });
                 }
             }
             if issues.is_empty() {
@@ -215,13 +181,8 @@ fn parse_here(source: &str) -> Result<Parsed, Issues<'_>> {
             return Err(issues);
         }
     };
-    let last = (0..)
-        .take_while(|id| *id == 0 || info.offset_for(*id).is_some())
-        .last()
-        .unwrap_or(0);
-    let places = (0..=last)
-        .map(|id| info.offset_for(id).map_or(0, |(start, _)| start))
-        .collect();
+    let last = (0..).take_while(|id| *id == 0 || info.offset_for(*id).is_some()).last().unwrap_or(0);
+    let places = (0..=last).map(|id| info.offset_for(id).map_or(0, |(start, _)| start)).collect();
     let mut builder = Builder::new(places, MAX_DEPTH);
     let root = builder.build(&tree);
     if builder.too_deep {
@@ -229,19 +190,9 @@ fn parse_here(source: &str) -> Result<Parsed, Issues<'_>> {
         return Err(issues);
     }
     for error in &builder.errors {
-        issues.add(
-            builder.places.get(error.id as usize).copied().unwrap_or_default(),
-            error.message.clone(),
-        );
+        issues.add(builder.places.get(error.id as usize).copied().unwrap_or_default(), error.message.clone());
     }
-    if issues.is_empty() {
-        Ok(Parsed {
-            root,
-            places: builder.places,
-        })
-    } else {
-        Err(issues)
-    }
+    if issues.is_empty() { Ok(Parsed { root, places: builder.places }) } else { Err(issues) }
 }
 
 /// What the parser says of itself about a tree that the syntax error before it left incomplete.

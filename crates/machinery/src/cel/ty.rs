@@ -107,10 +107,7 @@ impl Type {
     #[must_use]
     pub fn object(name: &str, fields: impl IntoIterator<Item = (&'static str, Type)>) -> Self {
         let fields = fields.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
-        Self::Object(Arc::new(ObjectType {
-            name: name.into(),
-            fields,
-        }))
+        Self::Object(Arc::new(ObjectType { name: name.into(), fields }))
     }
 
     pub(super) fn is_dyn_or_error(&self) -> bool {

@@ -141,11 +141,7 @@ pub(super) fn instantiate(ty: &Type, fresh: &[Type]) -> Type {
 
 /// The more general of two types that go together.
 pub(super) fn most_general(one: &Type, two: &Type) -> Type {
-    if less_specific(one, two) {
-        one.clone()
-    } else {
-        two.clone()
-    }
+    if less_specific(one, two) { one.clone() } else { two.clone() }
 }
 
 fn less_specific(one: &Type, two: &Type) -> bool {

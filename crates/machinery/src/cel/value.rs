@@ -254,11 +254,7 @@ impl<'a> Value<'a> {
             }
             let floor = double.floor();
             let order = (floor as i128).cmp(&whole);
-            Some(if order.is_eq() && double > floor {
-                Ordering::Greater
-            } else {
-                order
-            })
+            Some(if order.is_eq() && double > floor { Ordering::Greater } else { order })
         };
         let whole = |value: &Self| match value {
             Self::Int(value) => Some(i128::from(*value)),

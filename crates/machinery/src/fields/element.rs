@@ -102,9 +102,7 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(key, left)| right.get(key).is_some_and(|right| equal(left, right)))
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| equal(left, right)))
         }
         _ => left == right,
     }
@@ -128,20 +126,13 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
         (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
         (Value::Array(left), Value::Array(right)) => {
             let pairs = left.iter().zip(right).map(|(left, right)| compare(left, right));
-            pairs
-                .fold(Ordering::Equal, Ordering::then)
-                .then(left.len().cmp(&right.len()))
+            pairs.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
         }
         (Value::Object(left), Value::Object(right)) => {
-            let pairs = left
-                .iter()
-                .zip(right)
-                .map(|((left_key, left), (right_key, right))| {
-                    left_key.cmp(right_key).then_with(|| compare(left, right))
-                });
-            pairs
-                .fold(Ordering::Equal, Ordering::then)
-                .then(left.len().cmp(&right.len()))
+            let pairs = left.iter().zip(right).map(|((left_key, left), (right_key, right))| {
+                left_key.cmp(right_key).then_with(|| compare(left, right))
+            });
+            pairs.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
         }
         _ => rank(left).cmp(&rank(right)),
     }
@@ -151,10 +142,7 @@ fn compare_numbers(left: &Number, right: &Number) -> Ordering {
     match (left.as_i64(), right.as_i64()) {
         (Some(left), Some(right)) => left.cmp(&right),
         _ => {
-            let (left, right) = (
-                left.as_f64().unwrap_or_default(),
-                right.as_f64().unwrap_or_default(),
-            );
+            let (left, right) = (left.as_f64().unwrap_or_default(), right.as_f64().unwrap_or_default());
             left.partial_cmp(&right).unwrap_or(Ordering::Equal)
         }
     }
@@ -168,10 +156,7 @@ fn text(value: &Value) -> String {
             let items: Vec<_> = items.iter().map(text).collect();
             format!("[{}]", items.join(","))
         }
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| format!("{key}={}", text(value)))
-            .collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| format!("{key}={}", text(value))).collect(),
         other => go::value(other),
     }
 }

@@ -43,10 +43,7 @@ fn read(json: &Value) -> Result<(FieldSet, bool), FieldsError> {
             }
         }
         other => {
-            return Err(FieldsError(format!(
-                "expected an object, got {}",
-                go::value(other)
-            )));
+            return Err(FieldsError(format!("expected an object, got {}", go::value(other))));
         }
     }
     member |= set.is_empty();
@@ -69,19 +66,16 @@ fn read_element(key: &str) -> Result<Option<PathElement>, FieldsError> {
             let Value::Object(fields) = json(content)? else {
                 return Err(wrong(format!("expected an object, got {content}")));
             };
-            let mut fields: Vec<(Box<str>, Value)> = fields
-                .into_iter()
-                .map(|(name, value)| (name.into(), value))
-                .collect();
+            let mut fields: Vec<(Box<str>, Value)> =
+                fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
             fields.sort_by(|(left, _), (right, _)| left.cmp(right));
             PathElement::Key(fields.into())
         }
-        "i:" => PathElement::Index(content.parse().map_err(|_| {
-            wrong(format!(
-                "strconv.Atoi: parsing {}: invalid syntax",
-                go::quote(content)
-            ))
-        })?),
+        "i:" => {
+            PathElement::Index(content.parse().map_err(|_| {
+                wrong(format!("strconv.Atoi: parsing {}: invalid syntax", go::quote(content)))
+            })?)
+        }
         _ => return Ok(None),
     }))
 }
@@ -92,10 +86,7 @@ fn write(set: &FieldSet, with_self: bool) -> Value {
         fields.insert(".".to_owned(), Value::Object(Map::new()));
     }
     for entry in set.entries() {
-        fields.insert(
-            write_element(&entry.element),
-            write(&entry.children, entry.member),
-        );
+        fields.insert(write_element(&entry.element), write(&entry.children, entry.member));
     }
     Value::Object(fields)
 }

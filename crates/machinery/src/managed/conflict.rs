@@ -39,10 +39,7 @@ impl Conflicts {
             .iter()
             .flat_map(|(_, record, set)| {
                 let manager = describe(record);
-                set.paths().into_iter().map(move |path| Conflict {
-                    manager: manager.clone(),
-                    path,
-                })
+                set.paths().into_iter().map(move |path| Conflict { manager: manager.clone(), path })
             })
             .collect();
         (!conflicts.is_empty()).then_some(Self(conflicts))
@@ -50,12 +47,8 @@ impl Conflicts {
 
     /// The conflicts that are left when some fields are no matter of conflict.
     pub(super) fn without(&self, allowed: &FieldSet) -> Option<Self> {
-        let left: Vec<_> = self
-            .0
-            .iter()
-            .filter(|conflict| !allowed.contains(conflict.path.elements()))
-            .cloned()
-            .collect();
+        let left: Vec<_> =
+            self.0.iter().filter(|conflict| !allowed.contains(conflict.path.elements())).cloned().collect();
         (!left.is_empty()).then_some(Self(left))
     }
 }
@@ -63,10 +56,7 @@ impl Conflicts {
 impl fmt::Display for Conflicts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [Conflict { manager, path }] = self.0.as_slice() {
-            return write!(
-                out,
-                "Apply failed with 1 conflict: conflict with {manager}: {path}"
-            );
+            return write!(out, "Apply failed with 1 conflict: conflict with {manager}: {path}");
         }
         write!(out, "Apply failed with {} conflicts: ", self.0.len())?;
         let mut last = None;

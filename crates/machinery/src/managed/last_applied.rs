@@ -14,11 +14,7 @@ const LIMIT: usize = 256 * 1024;
 
 /// The fields that client-side apply set and that nobody has changed since.
 pub(super) fn owned(live: &Value, ty: Type<'_>, who: &Manager<'_>) -> Option<FieldSet> {
-    let annotation = live
-        .get("metadata")?
-        .get("annotations")?
-        .get(ANNOTATION)?
-        .as_str()?;
+    let annotation = live.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()?;
     apply::validate(live, ty, Duplicates::Refused).ok()?;
     let last: Value = serde_json::from_str(annotation).ok()?;
     if last.get("apiVersion")?.as_str()? != who.api_version {
@@ -27,11 +23,7 @@ pub(super) fn owned(live: &Value, ty: Type<'_>, who: &Manager<'_>) -> Option<Fie
     apply::validate(&last, ty, Duplicates::Refused).ok()?;
     let change = apply::compare(&last, live, ty);
     let set = apply::to_field_set(&last, ty);
-    Some(
-        set.difference(&change.modified)
-            .difference(&change.added)
-            .difference(&change.removed),
-    )
+    Some(set.difference(&change.modified).difference(&change.added).difference(&change.removed))
 }
 
 /// Writes the annotation for a configuration where the object has it already.
@@ -39,18 +31,12 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
     let Some(annotations) = annotations(object) else {
         return;
     };
-    if annotations
-        .get(ANNOTATION)
-        .and_then(Value::as_str)
-        .is_none_or(str::is_empty)
-    {
+    if annotations.get(ANNOTATION).and_then(Value::as_str).is_none_or(str::is_empty) {
         return;
     }
     annotations.insert(ANNOTATION.to_owned(), text(config).into());
-    let size: usize = annotations
-        .iter()
-        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
-        .sum();
+    let size: usize =
+        annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > LIMIT {
         annotations.remove(ANNOTATION);
     }
@@ -67,8 +53,5 @@ fn text(config: &Value) -> String {
 }
 
 fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
-    object
-        .get_mut("metadata")?
-        .get_mut("annotations")?
-        .as_object_mut()
+    object.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()
 }

@@ -74,9 +74,7 @@ impl Record {
             "" => return wrong(format!("missing fieldsType in managed fields entry {index}")),
             other => {
                 let other = go::quote(other);
-                return wrong(format!(
-                    "invalid fieldsType {other} in managed fields entry {index}"
-                ));
+                return wrong(format!("invalid fieldsType {other} in managed fields entry {index}"));
             }
         }
         let json = entry.get("fieldsV1").filter(|fields| !fields.is_null());
@@ -95,10 +93,7 @@ impl Record {
         let mut entry = Map::new();
         let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
         put("manager", Value::from(&*self.manager));
-        put(
-            "operation",
-            Value::from(if self.applied { "Apply" } else { "Update" }),
-        );
+        put("operation", Value::from(if self.applied { "Apply" } else { "Update" }));
         put("apiVersion", Value::from(&*self.api_version));
         if let Some(time) = self.time {
             put("time", Value::from(&*time));
@@ -120,11 +115,7 @@ impl Record {
     pub(super) fn identifier(&self) -> String {
         let mut text = String::from("{\"manager\":");
         go::write_json_string(&mut text, &self.manager);
-        text.push_str(if self.applied {
-            ",\"operation\":\"Apply\""
-        } else {
-            ",\"operation\":\"Update\""
-        });
+        text.push_str(if self.applied { ",\"operation\":\"Apply\"" } else { ",\"operation\":\"Update\"" });
         if !self.applied {
             text.push_str(",\"apiVersion\":");
             go::write_json_string(&mut text, &self.api_version);
@@ -161,24 +152,15 @@ impl Records {
             return None;
         }
         self.0.sort_by(|left, right| {
-            (
-                !left.applied,
-                &left.time,
-                &left.manager,
-                &left.api_version,
-                &left.subresource,
-            )
-                .cmp(&(
-                    !right.applied,
-                    &right.time,
-                    &right.manager,
-                    &right.api_version,
-                    &right.subresource,
-                ))
+            (!left.applied, &left.time, &left.manager, &left.api_version, &left.subresource).cmp(&(
+                !right.applied,
+                &right.time,
+                &right.manager,
+                &right.api_version,
+                &right.subresource,
+            ))
         });
-        Some(json!(
-            self.0.into_iter().map(Record::into_json).collect::<Vec<_>>()
-        ))
+        Some(json!(self.0.into_iter().map(Record::into_json).collect::<Vec<_>>()))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -227,10 +209,8 @@ impl Records {
 
     /// Takes out what an applier manages.
     pub(super) fn take_apply(&mut self, who: &Manager<'_>) -> Option<Record> {
-        let wanted = Record {
-            applied: true,
-            ..Record::update(name(who), "", who.subresource, FieldSet::new())
-        };
+        let wanted =
+            Record { applied: true, ..Record::update(name(who), "", who.subresource, FieldSet::new()) };
         self.take(&wanted)
     }
 
@@ -238,11 +218,7 @@ impl Records {
     pub(super) fn push_apply(&mut self, who: &Manager<'_>, set: FieldSet, time: Option<Box<str>>) {
         if !set.is_empty() {
             let record = Record::update(name(who), who.api_version, who.subresource, set);
-            self.put(Record {
-                applied: true,
-                time,
-                ..record
-            });
+            self.put(Record { applied: true, time, ..record });
         }
     }
 

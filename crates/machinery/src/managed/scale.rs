@@ -20,10 +20,7 @@ const SCALE_VERSION: &str = "autoscaling/v1";
 pub fn scale_view(parent: &Value, replicas: &[&str]) -> Result<Option<Value>, ManagedFieldsError> {
     let path = path(replicas);
     let mut view = Records::default();
-    for record in Records::parse(parent)?
-        .iter()
-        .filter(|record| record.set.contains(&path))
-    {
+    for record in Records::parse(parent)?.iter().filter(|record| record.set.contains(&path)) {
         let mut record = record.clone();
         record.api_version = SCALE_VERSION.into();
         record.replace(FieldSet::of(&[&["spec", "replicas"]]));
@@ -62,10 +59,8 @@ pub fn scale_to_parent(
     let in_scale = self::path(&["spec", "replicas"]);
     for record in scale.iter().filter(|record| record.set.contains(&in_scale)) {
         let mut record = record.clone();
-        record.time = parent
-            .iter()
-            .find(|known| known.same_manager(&record))
-            .and_then(|known| known.time.clone());
+        record.time =
+            parent.iter().find(|known| known.same_manager(&record)).and_then(|known| known.time.clone());
         record.api_version = api_version.into();
         record.replace(FieldSet::of(&[replicas]));
         out.push(record);
@@ -104,40 +99,17 @@ mod tests {
     fn the_field_moves_with_the_scale() {
         let replicas = json!({"f:spec": {"f:replicas": {}}});
         let parent = json!([
-            entry(
-                "one",
-                "Apply",
-                None,
-                "apps/v1",
-                json!({"f:spec": {"f:selector": {}}})
-            ),
+            entry("one", "Apply", None, "apps/v1", json!({"f:spec": {"f:selector": {}}})),
             entry("hpa", "Apply", None, "apps/v1", replicas.clone()),
         ]);
         let view = scale_view(&parent, &["spec", "replicas"]).unwrap().unwrap();
-        assert_eq!(
-            view,
-            json!([entry("hpa", "Apply", None, "autoscaling/v1", replicas.clone())])
-        );
-        let scale = json!([entry(
-            "scaler",
-            "Update",
-            Some("scale"),
-            "autoscaling/v1",
-            replicas.clone()
-        )]);
-        let after = scale_to_parent(&parent, &scale, &["spec", "replicas"], "apps/v1")
-            .unwrap()
-            .unwrap();
+        assert_eq!(view, json!([entry("hpa", "Apply", None, "autoscaling/v1", replicas.clone())]));
+        let scale = json!([entry("scaler", "Update", Some("scale"), "autoscaling/v1", replicas.clone())]);
+        let after = scale_to_parent(&parent, &scale, &["spec", "replicas"], "apps/v1").unwrap().unwrap();
         assert_eq!(
             after,
             json!([
-                entry(
-                    "one",
-                    "Apply",
-                    None,
-                    "apps/v1",
-                    json!({"f:spec": {"f:selector": {}}})
-                ),
+                entry("one", "Apply", None, "apps/v1", json!({"f:spec": {"f:selector": {}}})),
                 entry("scaler", "Update", Some("scale"), "apps/v1", replicas),
             ])
         );

@@ -21,15 +21,7 @@ impl Object {
     fn new(definition: &str, api_version: &'static str, kind: &'static str) -> Self {
         let mut types = Schemas::from_table(include_str!("../../../drydock/data/types.json")).unwrap();
         let root = types.root(definition).unwrap();
-        Self {
-            types,
-            root,
-            api_version,
-            kind,
-            reset: FieldSet::of(&[&["status"]]),
-            live: None,
-            now: 0,
-        }
+        Self { types, root, api_version, kind, reset: FieldSet::of(&[&["status"]]), live: None, now: 0 }
     }
 
     fn grape() -> Self {
@@ -59,11 +51,7 @@ impl Object {
 
     fn try_apply(&mut self, manager: &str, force: bool, config: Value) -> Result<(), ApplyError> {
         let (config, time) = (self.whole(config), self.time());
-        let who = Manager {
-            name: manager,
-            api_version: self.api_version,
-            subresource: "",
-        };
+        let who = Manager { name: manager, api_version: self.api_version, subresource: "" };
         let ty = self.types.at(self.root);
         let object = apply(self.live.as_ref(), config, ty, &who, force, &self.reset, &time)?;
         self.store(object);
@@ -84,19 +72,8 @@ impl Object {
 
     fn update(&mut self, manager: &str, object: Value) {
         let (mut object, time) = (self.whole(object), self.time());
-        let who = Manager {
-            name: manager,
-            api_version: self.api_version,
-            subresource: "",
-        };
-        update(
-            self.live.as_ref(),
-            &mut object,
-            self.types.at(self.root),
-            &who,
-            &self.reset,
-            &time,
-        );
+        let who = Manager { name: manager, api_version: self.api_version, subresource: "" };
+        update(self.live.as_ref(), &mut object, self.types.at(self.root), &who, &self.reset, &time);
         self.store(object);
     }
 
@@ -110,38 +87,19 @@ impl Object {
     }
 
     fn part(&self, name: &str) -> Value {
-        self.live
-            .as_ref()
-            .map(|live| live[name].clone())
-            .unwrap_or_default()
+        self.live.as_ref().map(|live| live[name].clone()).unwrap_or_default()
     }
 
     /// Manager, operation and fields of each entry.
     fn managers(&self) -> Value {
-        let entries = self
-            .live
-            .as_ref()
-            .and_then(managed_fields)
-            .and_then(Value::as_array)
-            .cloned();
+        let entries = self.live.as_ref().and_then(managed_fields).and_then(Value::as_array).cloned();
         let entries = entries.unwrap_or_default().into_iter();
-        entries
-            .map(|entry| json!([entry["manager"], entry["operation"], entry["fieldsV1"]]))
-            .collect()
+        entries.map(|entry| json!([entry["manager"], entry["operation"], entry["fieldsV1"]])).collect()
     }
 
     fn times(&self) -> Vec<Value> {
-        let entries = self
-            .live
-            .as_ref()
-            .and_then(managed_fields)
-            .and_then(Value::as_array)
-            .cloned();
-        entries
-            .unwrap_or_default()
-            .into_iter()
-            .map(|entry| entry["time"].clone())
-            .collect()
+        let entries = self.live.as_ref().and_then(managed_fields).and_then(Value::as_array).cloned();
+        entries.unwrap_or_default().into_iter().map(|entry| entry["time"].clone()).collect()
     }
 }
 
@@ -149,10 +107,7 @@ impl Object {
 fn config_map() {
     let mut object = Object::new("io.k8s.api.core.v1.ConfigMap", "v1", "ConfigMap");
     object.apply("one", json!({"data": {"x": "1", "y": "1"}}));
-    assert_eq!(
-        object.managers(),
-        json!([["one", "Apply", {"f:data": {"f:x": {}, "f:y": {}}}]])
-    );
+    assert_eq!(object.managers(), json!([["one", "Apply", {"f:data": {"f:x": {}, "f:y": {}}}]]));
     let before = object.live.clone();
     object.apply("one", json!({"data": {"x": "1", "y": "1"}}));
     assert_eq!(object.live, before);
@@ -179,10 +134,7 @@ fn config_map() {
         ])
     );
     assert_eq!(
-        object.refused(
-            "one",
-            json!({"metadata": {"managedFields": [{"manager": "one"}]}})
-        ),
+        object.refused("one", json!({"metadata": {"managedFields": [{"manager": "one"}]}})),
         "metadata.managedFields must be nil"
     );
     assert_eq!(
@@ -207,15 +159,9 @@ fn owning_with_others_does_not_count_as_a_change() {
 fn updates_take_what_they_change() {
     let mut object = Object::new("io.k8s.api.core.v1.ConfigMap", "v1", "ConfigMap");
     object.update("one", json!({"data": {"x": "1", "y": "2"}}));
-    assert_eq!(
-        object.managers(),
-        json!([["one", "Update", {"f:data": {".": {}, "f:x": {}, "f:y": {}}}]])
-    );
+    assert_eq!(object.managers(), json!([["one", "Update", {"f:data": {".": {}, "f:x": {}, "f:y": {}}}]]));
     object.update("one", json!({"data": {"x": "z", "new": "n"}}));
-    assert_eq!(
-        object.managers(),
-        json!([["one", "Update", {"f:data": {".": {}, "f:x": {}, "f:new": {}}}]])
-    );
+    assert_eq!(object.managers(), json!([["one", "Update", {"f:data": {".": {}, "f:x": {}, "f:new": {}}}]]));
     object.update("two", json!({"data": {"x": "q", "new": "n"}}));
     assert_eq!(
         object.managers(),
@@ -227,20 +173,14 @@ fn updates_take_what_they_change() {
     let times = object.times();
     object.update("three", json!({"data": {"x": "q", "new": "n"}}));
     object.update("one", json!({"data": {"new": "n"}}));
-    assert_eq!(
-        object.managers(),
-        json!([["one", "Update", {"f:data": {".": {}, "f:new": {}}}]])
-    );
+    assert_eq!(object.managers(), json!([["one", "Update", {"f:data": {".": {}, "f:new": {}}}]]));
     assert_eq!(object.times(), times[..1]);
     assert_eq!(
         object.refused("kubectl", json!({"data": {"new": "other"}})),
         "Apply failed with 1 conflict: conflict with \"one\" using v1: .data.new"
     );
     // An empty list of managers makes the server forget them, and track nobody from then on.
-    object.update(
-        "one",
-        json!({"metadata": {"managedFields": []}, "data": {"new": "n"}}),
-    );
+    object.update("one", json!({"metadata": {"managedFields": []}, "data": {"new": "n"}}));
     object.update("one", json!({"data": {"new": "m"}}));
     assert_eq!(object.managers(), json!([]));
     // The first apply gives what is there to nobody in particular.
@@ -307,12 +247,7 @@ fn deployment_of_several_appliers() {
     object.apply("side", side(json!([{"containerPort": 80}])));
     let ports = |object: &Object| {
         let managers = object.managers();
-        let entry = managers
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|entry| entry[0] == "side")
-            .unwrap();
+        let entry = managers.as_array().unwrap().iter().find(|entry| entry[0] == "side").unwrap();
         entry[2]["f:spec"]["f:template"]["f:spec"]["f:containers"]["k:{\"name\":\"side\"}"]["f:ports"].clone()
     };
     assert_eq!(
@@ -355,10 +290,7 @@ fn custom_resource() {
         "two",
         json!({"spec": {"items": [{"id": "c", "v": 3}, {"id": "a", "v": 1}], "set": ["z", "x"]}}),
     );
-    assert_eq!(
-        object.part("spec")["items"],
-        json!([{"id": "c", "v": 3}, {"id": "a", "v": 1}, {"id": "b"}])
-    );
+    assert_eq!(object.part("spec")["items"], json!([{"id": "c", "v": 3}, {"id": "a", "v": 1}, {"id": "b"}]));
     assert_eq!(object.part("spec")["set"], json!(["z", "x", "y"]));
     assert_eq!(
         object.refused(
@@ -367,10 +299,7 @@ fn custom_resource() {
         ),
         "Apply failed with 3 conflicts: conflicts with \"one\":\n- .spec.atom\n- .spec.plain\n- .spec.items[id=\"a\"].v"
     );
-    object.apply(
-        "one",
-        json!({"spec": {"items": [{"id": "b"}], "set": ["y"], "n": 1}}),
-    );
+    object.apply("one", json!({"spec": {"items": [{"id": "b"}], "set": ["y"], "n": 1}}));
     assert_eq!(
         object.part("spec"),
         json!({"items": [{"id": "c", "v": 3}, {"id": "a", "v": 1}, {"id": "b"}], "n": 1, "set": ["z", "x", "y"]})
@@ -435,11 +364,7 @@ fn kubectl_takes_over_from_client_side_apply() {
 fn subresources_have_managers_of_their_own() {
     let mut object = Object::grape();
     object.apply("one", json!({"spec": {"n": 1}}));
-    let who = Manager {
-        name: "one",
-        api_version: "g.io/v1",
-        subresource: "status",
-    };
+    let who = Manager { name: "one", api_version: "g.io/v1", subresource: "status" };
     let reset = FieldSet::of(&[&["spec"], &["metadata"]]);
     let ty = object.types.at(object.root);
     let config = object.whole(json!({"status": {"n": 4}}));

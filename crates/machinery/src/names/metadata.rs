@@ -21,31 +21,21 @@ pub fn object_meta(
     let generate = text(meta, "generateName");
     if !generate.is_empty() {
         let at = path.child("generateName");
-        out.extend(
-            name_rule(generate, true)
-                .into_iter()
-                .map(|why| FieldError::invalid(&at, generate, why)),
-        );
+        out.extend(name_rule(generate, true).into_iter().map(|why| FieldError::invalid(&at, generate, why)));
     }
     let name = text(meta, "name");
     let at = path.child("name");
     if name.is_empty() {
         out.push(FieldError::required(&at, "name or generateName is required"));
     } else {
-        out.extend(
-            name_rule(name, false)
-                .into_iter()
-                .map(|why| FieldError::invalid(&at, name, why)),
-        );
+        out.extend(name_rule(name, false).into_iter().map(|why| FieldError::invalid(&at, name, why)));
     }
     let namespace = text(meta, "namespace");
     let at = path.child("namespace");
     match (namespaced, namespace.is_empty()) {
         (true, true) => out.push(FieldError::required(&at, "")),
         (true, false) => out.extend(
-            label_name(namespace, false)
-                .into_iter()
-                .map(|why| FieldError::invalid(&at, namespace, why)),
+            label_name(namespace, false).into_iter().map(|why| FieldError::invalid(&at, namespace, why)),
         ),
         (false, false) => out.push(FieldError::forbidden(&at, "not allowed on this type")),
         (false, true) => {}
@@ -53,23 +43,13 @@ pub fn object_meta(
     let generation = meta["generation"].as_i64().unwrap_or_default();
     if generation < 0 {
         let at = path.child("generation");
-        out.push(FieldError::invalid(
-            at,
-            generation,
-            "must be greater than or equal to 0",
-        ));
+        out.push(FieldError::invalid(at, generation, "must be greater than or equal to 0"));
     }
     out.extend(labels(&meta["labels"], &path.child("labels")));
     out.extend(annotations(&meta["annotations"], &path.child("annotations")));
-    out.extend(owner_references(
-        &meta["ownerReferences"],
-        &path.child("ownerReferences"),
-    ));
+    out.extend(owner_references(&meta["ownerReferences"], &path.child("ownerReferences")));
     out.extend(finalizers(&meta["finalizers"], &path.child("finalizers")));
-    out.extend(managed_fields(
-        &meta["managedFields"],
-        &path.child("managedFields"),
-    ));
+    out.extend(managed_fields(&meta["managedFields"], &path.child("managedFields")));
     out
 }
 
@@ -78,60 +58,30 @@ pub fn object_meta(
 pub fn object_meta_update(meta: &Value, old: &Value, path: &Path) -> Vec<FieldError> {
     let mut out = Vec::new();
     if !old["deletionTimestamp"].is_null() {
-        out.extend(no_new_finalizers(
-            &meta["finalizers"],
-            &old["finalizers"],
-            &path.child("finalizers"),
-        ));
+        out.extend(no_new_finalizers(&meta["finalizers"], &old["finalizers"], &path.child("finalizers")));
     }
     if text(meta, "resourceVersion").is_empty() {
-        out.push(FieldError::invalid(
-            path.child("resourceVersion"),
-            "",
-            "must be specified for an update",
-        ));
+        out.push(FieldError::invalid(path.child("resourceVersion"), "", "must be specified for an update"));
     }
     let generation = |meta: &Value| meta["generation"].as_i64().unwrap_or_default();
     if generation(meta) < generation(old) {
-        out.push(FieldError::invalid(
-            path.child("generation"),
-            generation(meta),
-            "must not be decremented",
-        ));
+        out.push(FieldError::invalid(path.child("generation"), generation(meta), "must not be decremented"));
     }
     for field in ["name", "namespace", "uid"] {
         let value = text(meta, field);
         if value != text(old, field) {
-            out.push(FieldError::invalid(
-                path.child(field),
-                value,
-                "field is immutable",
-            ));
+            out.push(FieldError::invalid(path.child(field), value, "field is immutable"));
         }
     }
-    for field in [
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
+    for field in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if meta[field] != old[field] {
-            out.push(FieldError::invalid(
-                path.child(field),
-                &meta[field],
-                "field is immutable",
-            ));
+            out.push(FieldError::invalid(path.child(field), &meta[field], "field is immutable"));
         }
     }
     out.extend(labels(&meta["labels"], &path.child("labels")));
     out.extend(annotations(&meta["annotations"], &path.child("annotations")));
-    out.extend(owner_references(
-        &meta["ownerReferences"],
-        &path.child("ownerReferences"),
-    ));
-    out.extend(managed_fields(
-        &meta["managedFields"],
-        &path.child("managedFields"),
-    ));
+    out.extend(owner_references(&meta["ownerReferences"], &path.child("ownerReferences")));
+    out.extend(managed_fields(&meta["managedFields"], &path.child("managedFields")));
     out
 }
 
@@ -141,16 +91,8 @@ pub fn labels(labels: &Value, path: &Path) -> Vec<FieldError> {
     let mut out = Vec::new();
     for (key, value) in entries(labels) {
         let value = value.as_str().unwrap_or_default();
-        out.extend(
-            qualified_name(key)
-                .into_iter()
-                .map(|why| FieldError::invalid(path, key, why)),
-        );
-        out.extend(
-            label_value(value)
-                .into_iter()
-                .map(|why| FieldError::invalid(path, value, why)),
-        );
+        out.extend(qualified_name(key).into_iter().map(|why| FieldError::invalid(path, key, why)));
+        out.extend(label_value(value).into_iter().map(|why| FieldError::invalid(path, value, why)));
     }
     out
 }
@@ -209,11 +151,7 @@ fn owner_references(references: &Value, path: &Path) -> Vec<FieldError> {
         let kind = text(reference, "kind");
         if api_version == "v1" && kind == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            out.push(FieldError::invalid(
-                path,
-                Shown::raw(owner_reference(reference)),
-                why,
-            ));
+            out.push(FieldError::invalid(path, Shown::raw(owner_reference(reference)), why));
         }
         if reference["controller"].as_bool() == Some(true) {
             let this = format!("{kind}/{}", text(reference, "name"));
@@ -224,11 +162,7 @@ fn owner_references(references: &Value, path: &Path) -> Vec<FieldError> {
                     let why = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
-                    out.push(FieldError::invalid(
-                        path,
-                        Shown::raw(format!("[{}]", shown.join(","))),
-                        why,
-                    ));
+                    out.push(FieldError::invalid(path, Shown::raw(format!("[{}]", shown.join(","))), why));
                 }
             }
         }
@@ -240,10 +174,7 @@ fn owner_references(references: &Value, path: &Path) -> Vec<FieldError> {
 fn owner_reference(reference: &Value) -> String {
     let mut fields = Vec::new();
     for field in ["apiVersion", "kind", "name", "uid"] {
-        fields.push(format!(
-            "\"{field}\":{}",
-            go::json(&text(reference, field).into())
-        ));
+        fields.push(format!("\"{field}\":{}", go::json(&text(reference, field).into())));
     }
     for field in ["controller", "blockOwnerDeletion"] {
         if let Some(set) = reference[field].as_bool() {
@@ -256,11 +187,7 @@ fn owner_reference(reference: &Value) -> String {
 fn finalizers(finalizers: &Value, path: &Path) -> Vec<FieldError> {
     let mut out = Vec::new();
     for name in strings(finalizers) {
-        out.extend(
-            qualified_name(name)
-                .into_iter()
-                .map(|why| FieldError::invalid(path, name, why)),
-        );
+        out.extend(qualified_name(name).into_iter().map(|why| FieldError::invalid(path, name, why)));
     }
     let has = |wanted: &str| strings(finalizers).any(|name| name == wanted);
     if has(ORPHAN) && has(FOREGROUND) {
@@ -271,9 +198,8 @@ fn finalizers(finalizers: &Value, path: &Path) -> Vec<FieldError> {
 }
 
 fn no_new_finalizers(new: &Value, old: &Value, path: &Path) -> Option<FieldError> {
-    let mut extra: Vec<&str> = strings(new)
-        .filter(|name| !strings(old).any(|known| known == *name))
-        .collect();
+    let mut extra: Vec<&str> =
+        strings(new).filter(|name| !strings(old).any(|known| known == *name)).collect();
     extra.sort_unstable();
     extra.dedup();
     if extra.is_empty() {
@@ -295,29 +221,18 @@ fn managed_fields(entries: &Value, path: &Path) -> Vec<FieldError> {
         let at = path.index(index);
         let operation = text(entry, "operation");
         if !matches!(operation, "Apply" | "Update") {
-            out.push(FieldError::invalid(
-                at.child("operation"),
-                operation,
-                "must be `Apply` or `Update`",
-            ));
+            out.push(FieldError::invalid(at.child("operation"), operation, "must be `Apply` or `Update`"));
         }
         let form = text(entry, "fieldsType");
         if !form.is_empty() && form != "FieldsV1" {
-            out.push(FieldError::invalid(
-                at.child("fieldsType"),
-                form,
-                "must be `FieldsV1`",
-            ));
+            out.push(FieldError::invalid(at.child("fieldsType"), form, "must be `FieldsV1`"));
         }
         let manager = text(entry, "manager");
         if manager.len() > 128 {
             out.push(FieldError::too_long(at.child("manager"), 128));
         }
         for (position, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
-            let why = format!(
-                "invalid character U+{:04X} (at position {position})",
-                u32::from(c)
-            );
+            let why = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
             out.push(FieldError::invalid(at.child("manager"), manager, why));
         }
         if text(entry, "subresource").len() > 256 {

@@ -14,10 +14,7 @@ fn labels_and_subdomains_are_told_apart() {
             r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
         ]
     );
-    assert_eq!(
-        dns1123_label(&"a".repeat(64)),
-        ["must be no more than 63 characters"]
-    );
+    assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
 }
 
 #[test]
@@ -42,16 +39,8 @@ fn ports_have_names_and_numbers() {
 
 #[test]
 fn a_new_object_needs_a_name() {
-    let errors = object_meta(
-        &json!({"namespace": "n"}),
-        true,
-        subdomain_name,
-        &Path::new("metadata"),
-    );
-    assert_eq!(
-        summary(&errors),
-        "metadata.name: Required value: name or generateName is required"
-    );
+    let errors = object_meta(&json!({"namespace": "n"}), true, subdomain_name, &Path::new("metadata"));
+    assert_eq!(summary(&errors), "metadata.name: Required value: name or generateName is required");
 }
 
 #[test]
@@ -60,10 +49,7 @@ fn owners_are_whole() {
         {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": ""}
     ]});
     let errors = object_meta(&meta, true, subdomain_name, &Path::new("metadata"));
-    assert_eq!(
-        summary(&errors),
-        "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"
-    );
+    assert_eq!(summary(&errors), "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty");
 }
 
 #[test]

@@ -26,14 +26,8 @@ pub fn json(document: &Value, patch: &Value) -> Result<Value, PatchError> {
             return Err(wrong_type(operation, "Go value of type handlers.jsonPatchOp"));
         }
         for name in ["op", "path", "from"] {
-            if let Some(value) = operation
-                .get(name)
-                .filter(|value| !value.is_string() && !value.is_null())
-            {
-                return Err(wrong_type(
-                    value,
-                    &format!("Go struct field jsonPatchOp.{name} of type string"),
-                ));
+            if let Some(value) = operation.get(name).filter(|value| !value.is_string() && !value.is_null()) {
+                return Err(wrong_type(value, &format!("Go struct field jsonPatchOp.{name} of type string")));
             }
         }
     }
@@ -125,16 +119,8 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
 }
 
 fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String> {
-    let found = if path.is_empty() {
-        document.clone()
-    } else {
-        get(document, path)?
-    };
-    if equal(&found, expected) {
-        Ok(())
-    } else {
-        Err(format!("testing value {path} failed: test failed"))
-    }
+    let found = if path.is_empty() { document.clone() } else { get(document, path)? };
+    if equal(&found, expected) { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
 }
 
 fn get(document: &mut Value, path: &str) -> Result<Value, String> {
@@ -151,11 +137,7 @@ fn get(document: &mut Value, path: &str) -> Result<Value, String> {
 
 /// The container of a path's last part, and that part.
 fn find<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), String> {
-    let mut parts = path
-        .split('/')
-        .skip(1)
-        .map(|part| part.replace("~1", "/").replace("~0", "~"))
-        .peekable();
+    let mut parts = path.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).peekable();
     let mut container = document;
     while let Some(part) = parts.next() {
         if parts.peek().is_none() {
@@ -175,15 +157,10 @@ fn find<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, Strin
 }
 
 fn index(key: &str, length: usize) -> Result<usize, String> {
-    let number: i64 = key
-        .parse()
-        .map_err(|_| format!("value was not a proper array index: {}", quote(key)))?;
+    let number: i64 =
+        key.parse().map_err(|_| format!("value was not a proper array index: {}", quote(key)))?;
     let size = i64::try_from(length).unwrap_or(i64::MAX);
-    let index = if number < 0 {
-        number.saturating_add(size)
-    } else {
-        number
-    };
+    let index = if number < 0 { number.saturating_add(size) } else { number };
     usize::try_from(index)
         .ok()
         .filter(|index| *index < length)
@@ -203,9 +180,7 @@ fn wrong_type(value: &Value, target: &str) -> PatchError {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    PatchError::BadRequest(format!(
-        "error decoding patch: json: cannot unmarshal {kind} into {target}"
-    ))
+    PatchError::BadRequest(format!("error decoding patch: json: cannot unmarshal {kind} into {target}"))
 }
 
 #[cfg(test)]

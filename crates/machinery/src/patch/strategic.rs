@@ -37,11 +37,7 @@ pub fn strategic(original: Value, patch: Value, ty: Type<'_>) -> Result<Value, P
             }
         ))),
     };
-    let patch = if patch.is_null() {
-        Fields::new()
-    } else {
-        object(patch)?
-    };
+    let patch = if patch.is_null() { Fields::new() } else { object(patch)? };
     merge_maps(object(original)?, patch, Meta::of(ty)).map(Value::Object)
 }
 
@@ -59,10 +55,7 @@ fn merge_maps(mut original: Fields, mut patch: Fields, meta: Meta<'_>) -> Result
     merge_ordered_lists(&mut original, &mut patch, meta)?;
     for (key, value) in patch {
         let (key, deletes) = match key.strip_prefix(DELETE_FROM) {
-            Some(rest) => (
-                rest.strip_prefix('/').ok_or_else(bad_primitive_list)?.to_owned(),
-                true,
-            ),
+            Some(rest) => (rest.strip_prefix('/').ok_or_else(bad_primitive_list)?.to_owned(), true),
             None => (key, false),
         };
         if value.is_null() {
@@ -72,23 +65,13 @@ fn merge_maps(mut original: Fields, mut patch: Fields, meta: Meta<'_>) -> Result
         let merged = match (original.remove(&key), value) {
             (Some(Value::Object(current)), Value::Object(value)) if !deletes => {
                 let (meta, strategy) = meta.object(&key)?;
-                let merged = if strategy.replace {
-                    value
-                } else {
-                    merge_maps(current, value, meta)?
-                };
+                let merged = if strategy.replace { value } else { merge_maps(current, value, meta)? };
                 Some(Value::Object(merged))
             }
             (Some(Value::Array(current)), Value::Array(value)) => {
                 let (meta, patch) = meta.list(&key)?;
                 if deletes || patch.merge {
-                    Some(Value::Array(merge_lists(
-                        current,
-                        value,
-                        patch.key.as_deref(),
-                        meta,
-                        deletes,
-                    )?))
+                    Some(Value::Array(merge_lists(current, value, patch.key.as_deref(), meta, deletes)?))
                 } else {
                     Some(Value::Array(value))
                 }
@@ -127,19 +110,13 @@ fn retain_keys(original: &mut Fields, patch: &mut Fields) -> Result<(), PatchErr
 
 /// Merges the lists that `$setElementOrder` is about, and puts them into that order.
 fn merge_ordered_lists(original: &mut Fields, patch: &mut Fields, meta: Meta<'_>) -> Result<(), PatchError> {
-    let directives: Vec<String> = patch
-        .keys()
-        .filter(|key| key.starts_with(SET_ORDER))
-        .cloned()
-        .collect();
+    let directives: Vec<String> = patch.keys().filter(|key| key.starts_with(SET_ORDER)).cloned().collect();
     for directive in directives {
         let order = match patch.remove(&directive) {
             Some(Value::Array(order)) => order,
             other => return Err(bad_type("[]interface {}", other.as_ref().unwrap_or(&Value::Null))),
         };
-        let key = directive[SET_ORDER.len()..]
-            .strip_prefix('/')
-            .ok_or_else(bad_order_list)?;
+        let key = directive[SET_ORDER.len()..].strip_prefix('/').ok_or_else(bad_order_list)?;
         let list = |fields: &mut Fields| match fields.get_mut(key) {
             None => Ok(None),
             Some(Value::Array(items)) => Ok(Some(std::mem::take(items))),
@@ -153,9 +130,7 @@ fn merge_ordered_lists(original: &mut Fields, patch: &mut Fields, meta: Meta<'_>
             continue;
         }
         if live.iter().chain(&changes).all(Vec::is_empty) {
-            return Err(PatchError::Internal(
-                "no elements in any of the given slices".to_owned(),
-            ));
+            return Err(PatchError::Internal("no elements in any of the given slices".to_owned()));
         }
         let server_order = match (&live, &changes) {
             (Some(live), Some(changes)) if strategy.merge => list::server_order(live, changes, merge_key)?,
@@ -185,14 +160,10 @@ fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let kept = fields
-                .into_iter()
-                .filter_map(|(key, value)| Some((key, without_directives(value)?)));
+            let kept = fields.into_iter().filter_map(|(key, value)| Some((key, without_directives(value)?)));
             Some(Value::Object(kept.collect()))
         }
-        Value::Array(items) => Some(Value::Array(
-            items.into_iter().filter_map(without_directives).collect(),
-        )),
+        Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(without_directives).collect())),
         other => Some(other),
     }
 }
@@ -208,19 +179,13 @@ fn bad_directive(directive: &Value, patch: &Fields) -> PatchError {
 }
 
 fn bad_type(expected: &str, actual: &Value) -> PatchError {
-    let actual = if actual.is_null() {
-        "%!s(<nil>)"
-    } else {
-        go::type_of(actual)
-    };
+    let actual = if actual.is_null() { "%!s(<nil>)" } else { go::type_of(actual) };
     PatchError::Internal(format!("expected a {expected}, but received a {actual}"))
 }
 
 fn no_merge_key(fields: &Fields, key: &str) -> PatchError {
     let fields = go::value(&Value::Object(fields.clone()));
-    PatchError::Internal(format!(
-        "map: {fields} does not contain declared merge key: {key}"
-    ))
+    PatchError::Internal(format!("map: {fields} does not contain declared merge key: {key}"))
 }
 
 fn bad_primitive_list() -> PatchError {

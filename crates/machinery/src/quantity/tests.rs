@@ -69,23 +69,12 @@ fn order_and_sums() {
 #[test]
 fn refusals() {
     for text in ["", "a", "1x", "1 ", "1.5.3", "1e1e"] {
-        assert_eq!(
-            Quantity::parse(text).unwrap_err(),
-            QuantityError::Format,
-            "{text:?}"
-        );
+        assert_eq!(Quantity::parse(text).unwrap_err(), QuantityError::Format, "{text:?}");
     }
     for text in ["1mm", "1i", "1Kii", "--1", "1e"] {
-        assert_eq!(
-            Quantity::parse(text).unwrap_err(),
-            QuantityError::Suffix,
-            "{text:?}"
-        );
+        assert_eq!(Quantity::parse(text).unwrap_err(), QuantityError::Suffix, "{text:?}");
     }
     assert!(
-        Quantity::parse("many")
-            .unwrap_err()
-            .to_string()
-            .starts_with("quantities must match the regular")
+        Quantity::parse("many").unwrap_err().to_string().starts_with("quantities must match the regular")
     );
 }

@@ -32,15 +32,9 @@ impl Fields {
         let mut requirements = Vec::new();
         for term in terms.into_iter().filter(|term| !term.is_empty()) {
             let Some((field, equal, value)) = operator(term) else {
-                return Err(ParseError(format!(
-                    "invalid selector: '{text}'; can't understand '{term}'"
-                )));
+                return Err(ParseError(format!("invalid selector: '{text}'; can't understand '{term}'")));
             };
-            requirements.push(FieldRequirement {
-                field: field.to_owned(),
-                value: unescape(value)?,
-                equal,
-            });
+            requirements.push(FieldRequirement { field: field.to_owned(), value: unescape(value)?, equal });
         }
         Ok(Self { requirements })
     }
@@ -62,9 +56,7 @@ impl Fields {
     #[must_use]
     pub fn exact(&self, field: &str) -> Option<&str> {
         let mut demands = self.requirements.iter().filter(|requirement| requirement.equal);
-        demands
-            .find(|requirement| requirement.field == field)
-            .map(|requirement| requirement.value.as_str())
+        demands.find(|requirement| requirement.field == field).map(|requirement| requirement.value.as_str())
     }
 
     /// Whether it selects everything.
@@ -167,10 +159,7 @@ mod tests {
         assert!(!fields.matches(|field| Some(if field == "metadata.name" { "a1" } else { "n" })));
         assert_eq!(fields.exact("metadata.namespace"), Some("n"));
         assert_eq!(fields.exact("metadata.name"), None);
-        assert_eq!(
-            Fields::parse(r"a=b\,c\=d").unwrap().requirements()[0].value,
-            "b,c=d"
-        );
+        assert_eq!(Fields::parse(r"a=b\,c\=d").unwrap().requirements()[0].value, "b,c=d");
         assert!(Fields::parse("").unwrap().is_everything());
     }
 
@@ -181,13 +170,7 @@ mod tests {
             error("metadata.name"),
             "invalid selector: 'metadata.name'; can't understand 'metadata.name'"
         );
-        assert_eq!(
-            error(r"a=b\c"),
-            r"invalid field selector: invalid escape sequence: \c"
-        );
-        assert_eq!(
-            error("a=b=c"),
-            "invalid field selector: unescaped character in value: 61"
-        );
+        assert_eq!(error(r"a=b\c"), r"invalid field selector: invalid escape sequence: \c");
+        assert_eq!(error("a=b=c"), "invalid field selector: unescaped character in value: 61");
     }
 }

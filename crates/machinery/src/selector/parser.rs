@@ -25,10 +25,7 @@ enum Token {
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseError> {
-    let mut parser = Parser {
-        items: scan(text),
-        position: 0,
-    };
+    let mut parser = Parser { items: scan(text), position: 0 };
     let mut requirements = Vec::new();
     loop {
         match parser.peek() {
@@ -69,11 +66,7 @@ pub(super) fn validate(key: &str, operator: Operator, values: &[String]) -> Vec<
     let mut errors = Vec::new();
     let wrong = qualified_name(key);
     if !wrong.is_empty() {
-        errors.push(format!(
-            "key: Invalid value: {}: {}",
-            quote(key),
-            wrong.join("; ")
-        ));
+        errors.push(format!("key: Invalid value: {}: {}", quote(key), wrong.join("; ")));
     }
     let listed = || {
         let quoted: Vec<_> = values.iter().map(|value| quote(value)).collect();
@@ -81,29 +74,17 @@ pub(super) fn validate(key: &str, operator: Operator, values: &[String]) -> Vec<
     };
     match operator {
         Operator::In | Operator::NotIn if values.is_empty() => {
-            errors.push(format!(
-                "{}: for 'in', 'notin' operators, values set can't be empty",
-                listed()
-            ));
+            errors.push(format!("{}: for 'in', 'notin' operators, values set can't be empty", listed()));
         }
         Operator::Equals | Operator::DoubleEquals | Operator::NotEquals if values.len() != 1 => {
-            errors.push(format!(
-                "{}: exact-match compatibility requires one single value",
-                listed()
-            ));
+            errors.push(format!("{}: exact-match compatibility requires one single value", listed()));
         }
         Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
-            errors.push(format!(
-                "{}: values set must be empty for exists and does not exist",
-                listed()
-            ));
+            errors.push(format!("{}: values set must be empty for exists and does not exist", listed()));
         }
         Operator::GreaterThan | Operator::LessThan => {
             if values.len() != 1 {
-                errors.push(format!(
-                    "{}: for 'Gt', 'Lt' operators, exactly one value is required",
-                    listed()
-                ));
+                errors.push(format!("{}: for 'Gt', 'Lt' operators, exactly one value is required", listed()));
             }
             for (index, value) in values.iter().enumerate() {
                 if value.parse::<i64>().is_err() {
@@ -152,9 +133,7 @@ impl Parser<'_> {
     }
 
     fn raw(&self) -> (Token, &str) {
-        self.items
-            .get(self.position)
-            .map_or((Token::End, ""), |(token, literal)| (*token, literal))
+        self.items.get(self.position).map_or((Token::End, ""), |(token, literal)| (*token, literal))
     }
 
     fn requirement(&mut self) -> Result<Requirement, ParseError> {
@@ -168,11 +147,7 @@ impl Parser<'_> {
         }
         let wrong = qualified_name(&key);
         if !wrong.is_empty() {
-            return Err(ParseError(format!(
-                "<nil>: Invalid value: {}: {}",
-                quote(&key),
-                wrong.join("; ")
-            )));
+            return Err(ParseError(format!("<nil>: Invalid value: {}: {}", quote(&key), wrong.join("; "))));
         }
         if absent {
             return Requirement::new(key, Operator::DoesNotExist, Vec::new());
@@ -219,9 +194,7 @@ impl Parser<'_> {
                 self.position += 1;
                 Ok(vec![String::new()])
             }
-            (_, literal) => Err(ParseError(format!(
-                "found '{literal}', expected: ',', ')' or identifier"
-            ))),
+            (_, literal) => Err(ParseError(format!("found '{literal}', expected: ',', ')' or identifier"))),
         }
     }
 
@@ -253,9 +226,7 @@ impl Parser<'_> {
                     }
                 }
                 (_, literal) => {
-                    return Err(ParseError(format!(
-                        "found '{literal}', expected: ',', or identifier"
-                    )));
+                    return Err(ParseError(format!("found '{literal}', expected: ',', or identifier")));
                 }
             }
         }

@@ -13,10 +13,7 @@ pub fn check(schema: &serde_json::Value, status: bool, path: &Path) -> Vec<Field
         out.extend(openapi::status_root(schema, path));
     }
     if schema.flag("nullable") {
-        out.push(FieldError::forbidden(
-            path.child("nullable"),
-            "nullable cannot be true at the root",
-        ));
+        out.push(FieldError::forbidden(path.child("nullable"), "nullable cannot be true at the root"));
     }
     // What cannot be read as a structural schema is only told when nothing else is wrong.
     let unreadable = unsupported(schema);
@@ -75,9 +72,7 @@ pub(super) fn unsupported(schema: Props<'_>) -> Option<String> {
         return words("definitions");
     }
     let inside = ["not"].into_iter().filter_map(|name| schema.schema(name));
-    let combined = ["allOf", "anyOf", "oneOf"]
-        .into_iter()
-        .flat_map(|name| schema.schemas(name));
+    let combined = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|name| schema.schemas(name));
     if let Some(why) = inside.chain(combined).find_map(unsupported) {
         return Some(why);
     }
@@ -94,11 +89,8 @@ pub(super) fn unsupported(schema: Props<'_>) -> Option<String> {
         Some(Additional::Schema(one)) => Some(one),
         _ => None,
     };
-    let children = schema
-        .item()
-        .into_iter()
-        .chain(schema.map("properties").map(|(_, one)| one))
-        .chain(additional);
+    let children =
+        schema.item().into_iter().chain(schema.map("properties").map(|(_, one)| one)).chain(additional);
     children.into_iter().find_map(unsupported)
 }
 
@@ -125,20 +117,15 @@ fn invariants(schema: Props<'_>, level: Level, path: &Path, out: &mut Vec<FieldE
     }
     if schema.int_or_string() {
         let why = "must be false if x-kubernetes-int-or-string is true";
-        for name in [
-            "x-kubernetes-preserve-unknown-fields",
-            "x-kubernetes-embedded-resource",
-        ] {
+        for name in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
             if schema.flag(name) {
                 out.push(FieldError::invalid(path.child(name), true, why));
             }
         }
     }
     let skip_any = is_int_or_string(schema.list("anyOf"));
-    let skip_first = schema
-        .schemas("allOf")
-        .next()
-        .is_some_and(|first| is_int_or_string(first.list("anyOf")));
+    let skip_first =
+        schema.schemas("allOf").next().is_some_and(|first| is_int_or_string(first.list("anyOf")));
     value_validation(schema, skip_any, skip_first, path, out);
     whole_object(schema, level, path, out);
 }
@@ -172,9 +159,7 @@ fn whole_object(schema: Props<'_>, level: Level, path: &Path, out: &mut Vec<Fiel
     }
     let properties = path.child("properties");
     for name in ["kind", "apiVersion"] {
-        if let Some(property) = schema
-            .property(name)
-            .filter(|property| whole && property.kind() != "string")
+        if let Some(property) = schema.property(name).filter(|property| whole && property.kind() != "string")
         {
             let at = properties.key(name).child("type");
             out.push(FieldError::invalid(at, property.kind(), "must be string"));
@@ -183,11 +168,7 @@ fn whole_object(schema: Props<'_>, level: Level, path: &Path, out: &mut Vec<Fiel
     if let Some(metadata) = schema.property("metadata") {
         let at = properties.key("metadata");
         if whole && metadata.kind() != "object" {
-            out.push(FieldError::invalid(
-                at.child("type"),
-                metadata.kind(),
-                "must be object",
-            ));
+            out.push(FieldError::invalid(at.child("type"), metadata.kind(), "must be object"));
         }
         if level == Level::Root && !only_names(metadata) {
             let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
@@ -202,9 +183,7 @@ fn whole_object(schema: Props<'_>, level: Level, path: &Path, out: &mut Vec<Fiel
 
 /// Whether a schema of metadata says nothing but what names look like.
 fn only_names(metadata: Props<'_>) -> bool {
-    let names = metadata
-        .map("properties")
-        .all(|(name, _)| matches!(name, "name" | "generateName"));
+    let names = metadata.map("properties").all(|(name, _)| matches!(name, "name" | "generateName"));
     let fields = metadata.0.as_object().into_iter().flatten();
     let nothing_else = fields
         .filter(|(_, value)| !is_zero(value))
@@ -226,11 +205,7 @@ fn is_zero(value: &serde_json::Value) -> bool {
 /// `anyOf: [{type: integer}, {type: string}]`, which int-or-string may have.
 fn is_int_or_string(any_of: &[serde_json::Value]) -> bool {
     let is = |schema: &serde_json::Value, kind: &str| {
-        let set = schema
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(_, value)| !is_zero(value));
+        let set = schema.as_object().into_iter().flatten().filter(|(_, value)| !is_zero(value));
         Props(schema).kind() == kind && set.count() == 1
     };
     matches!(any_of, [first, second] if is(first, "integer") && is(second, "string"))
@@ -273,15 +248,10 @@ fn nested(schema: Props<'_>, skip_any: bool, path: &Path, out: &mut Vec<FieldErr
     }
     let mut forbid = |set: bool, name: &str, why: &str| {
         if set {
-            out.push(FieldError::forbidden(
-                path.child(name),
-                format!("must be {why} to be structural"),
-            ));
+            out.push(FieldError::forbidden(path.child(name), format!("must be {why} to be structural")));
         }
     };
-    let additional = schema
-        .additional()
-        .is_some_and(|one| !matches!(one, Additional::Flag(false)));
+    let additional = schema.additional().is_some_and(|one| !matches!(one, Additional::Flag(false)));
     forbid(!schema.kind().is_empty(), "type", "empty");
     forbid(additional, "additionalProperties", "undefined");
     forbid(schema.get("default").is_some(), "default", "undefined");
@@ -295,32 +265,13 @@ fn nested(schema: Props<'_>, skip_any: bool, path: &Path, out: &mut Vec<FieldErr
     ] {
         forbid(schema.flag(name), name, "false");
     }
-    forbid(
-        !schema.list("x-kubernetes-list-map-keys").is_empty(),
-        "x-kubernetes-list-map-keys",
-        "empty",
-    );
-    forbid(
-        schema.get("x-kubernetes-list-type").is_some(),
-        "x-kubernetes-list-type",
-        "undefined",
-    );
-    forbid(
-        schema.get("x-kubernetes-map-type").is_some(),
-        "x-kubernetes-map-type",
-        "undefined",
-    );
-    forbid(
-        !schema.list("x-kubernetes-validations").is_empty(),
-        "x-kubernetes-validations",
-        "empty",
-    );
+    forbid(!schema.list("x-kubernetes-list-map-keys").is_empty(), "x-kubernetes-list-map-keys", "empty");
+    forbid(schema.get("x-kubernetes-list-type").is_some(), "x-kubernetes-list-type", "undefined");
+    forbid(schema.get("x-kubernetes-map-type").is_some(), "x-kubernetes-map-type", "undefined");
+    forbid(!schema.list("x-kubernetes-validations").is_empty(), "x-kubernetes-validations", "empty");
     if schema.property("metadata").is_some() {
         let at = path.child("properties").key("metadata");
-        out.push(FieldError::forbidden(
-            at,
-            "must not be specified in a nested context",
-        ));
+        out.push(FieldError::forbidden(at, "must not be specified in a nested context"));
     }
 }
 
@@ -334,10 +285,7 @@ fn completeness(
 ) {
     let not = value.schema("not").map(|one| (one, v_path.child("not")));
     let combined = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|name| {
-        value
-            .schemas(name)
-            .enumerate()
-            .map(move |(index, one)| (one, v_path.child(name).index(index)))
+        value.schemas(name).enumerate().map(move |(index, one)| (one, v_path.child(name).index(index)))
     });
     for (one, at) in not.into_iter().chain(combined) {
         nested_completeness(one, Some(schema), s_path, &at, out);
@@ -352,21 +300,12 @@ fn nested_completeness(
     out: &mut Vec<FieldError>,
 ) {
     let Some(schema) = schema else {
-        out.push(FieldError::required(
-            s_path,
-            format!("because it is defined in {v_path}"),
-        ));
+        out.push(FieldError::required(s_path, format!("because it is defined in {v_path}")));
         return;
     };
     completeness(value, schema, s_path, v_path, out);
     if let Some(items) = value.item() {
-        nested_completeness(
-            items,
-            schema.item(),
-            &s_path.child("items"),
-            &v_path.child("items"),
-            out,
-        );
+        nested_completeness(items, schema.item(), &s_path.child("items"), &v_path.child("items"), out);
     }
     for (name, property) in value.map("properties") {
         let s_path = s_path.child("properties").key(name);

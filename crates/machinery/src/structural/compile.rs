@@ -33,16 +33,10 @@ impl Compiled {
 /// built-in type of metadata, which objects and embedded resources have whatever their schema says.
 #[must_use]
 pub fn compile(schema: &Value, object_meta: Type<'_>) -> Compiled {
-    let mut builder = Builder {
-        types: Schemas::default(),
-        object_meta,
-    };
+    let mut builder = Builder { types: Schemas::default(), object_meta };
     let rule = Arc::new(Rule::new(Props(schema), Purpose::Objects));
     let root = builder.node(Props(schema), &rule, true);
-    Compiled {
-        types: builder.types,
-        root,
-    }
+    Compiled { types: builder.types, root }
 }
 
 struct Builder<'a> {
@@ -62,11 +56,7 @@ impl Builder<'_> {
             preserve: schema.preserves(),
             embedded: schema.embedded(),
         };
-        self.types.add(Node {
-            shape,
-            atomic,
-            custom: Some(Box::new(custom)),
-        })
+        self.types.add(Node { shape, atomic, custom: Some(Box::new(custom)) })
     }
 
     fn shape(&mut self, schema: Props<'_>, rule: &Arc<Rule>, root: bool) -> (Shape, bool) {
@@ -87,21 +77,15 @@ impl Builder<'_> {
                 };
                 let kind = match schema.text("x-kubernetes-list-type") {
                     "set" => ListKind::Set,
-                    "map" => ListKind::Map(
-                        schema
-                            .strings("x-kubernetes-list-map-keys")
-                            .map(Into::into)
-                            .collect(),
-                    ),
+                    "map" => {
+                        ListKind::Map(schema.strings("x-kubernetes-list-map-keys").map(Into::into).collect())
+                    }
                     _ => ListKind::Atomic,
                 };
                 let atomic = kind == ListKind::Atomic;
                 (Shape::List { items, kind }, atomic)
             }
-            "object" => (
-                self.object(schema, rule, root),
-                schema.text("x-kubernetes-map-type") == "atomic",
-            ),
+            "object" => (self.object(schema, rule, root), schema.text("x-kubernetes-map-type") == "atomic"),
             _ if schema.has_map("properties") || root => (self.object(schema, rule, root), false),
             _ => (Shape::Any, false),
         }
@@ -131,46 +115,22 @@ impl Builder<'_> {
         if whole {
             for name in ["apiVersion", "kind"] {
                 let shape = Shape::Scalar(Scalar::String, None);
-                let node = self.types.add(Node {
-                    shape,
-                    atomic: false,
-                    custom: None,
-                });
-                fields
-                    .entry(name.into())
-                    .or_insert_with(|| field(node, false, None));
+                let node = self.types.add(Node { shape, atomic: false, custom: None });
+                fields.entry(name.into()).or_insert_with(|| field(node, false, None));
             }
             let meta = self.types.copy(self.object_meta);
             fields.insert("metadata".into(), field(meta, false, None));
         }
-        Shape::Struct(self.types.add_struct(Struct {
-            fields,
-            additional,
-            ..Struct::default()
-        }))
+        Shape::Struct(self.types.add_struct(Struct { fields, additional, ..Struct::default() }))
     }
 
     /// A value without a schema; its fields are kept or pruned.
     fn anything(&mut self, preserve: bool) -> NodeId {
-        let custom = Custom {
-            preserve,
-            ..Custom::default()
-        };
-        self.types.add(Node {
-            shape: Shape::Any,
-            atomic: false,
-            custom: Some(Box::new(custom)),
-        })
+        let custom = Custom { preserve, ..Custom::default() };
+        self.types.add(Node { shape: Shape::Any, atomic: false, custom: Some(Box::new(custom)) })
     }
 }
 
 fn field(node: NodeId, required: bool, default: Option<Value>) -> Field {
-    Field {
-        node,
-        pointer: true,
-        omit: Omit::Never,
-        required,
-        default,
-        patch: Patch::default(),
-    }
+    Field { node, pointer: true, omit: Omit::Never, required, default, patch: Patch::default() }
 }

@@ -14,10 +14,7 @@ pub fn default(value: &mut Value, ty: Type<'_>) {
                 let Some(default) = field.custom().and_then(|custom| custom.default.as_ref()) else {
                     continue;
                 };
-                if entries
-                    .get(&**name)
-                    .is_none_or(|given| is_forbidden_null(given, field))
-                {
+                if entries.get(&**name).is_none_or(|given| is_forbidden_null(given, field)) {
                     entries.insert(name.to_string(), default.clone());
                 }
             }
@@ -65,10 +62,7 @@ pub(super) fn drop_nulls(value: &mut Value, ty: Option<Type<'_>>) {
 
 fn instead_of_null(value: &mut Value, ty: Type<'_>) {
     if is_forbidden_null(value, ty) {
-        *value = ty
-            .custom()
-            .and_then(|custom| custom.default.clone())
-            .unwrap_or_default();
+        *value = ty.custom().and_then(|custom| custom.default.clone()).unwrap_or_default();
     }
 }
 

@@ -36,9 +36,7 @@ fn walk(schema: Props<'_>, path: &Path, root: bool, inside: Inside<'_>, out: &mu
             match inside {
                 Some(inside) => inside(Value::Object(object)),
                 None => {
-                    object
-                        .entry("apiVersion")
-                        .or_insert_with(|| json!("validation/v1"));
+                    object.entry("apiVersion").or_insert_with(|| json!("validation/v1"));
                     object.entry("kind").or_insert_with(|| json!("Validation"));
                     Value::Object(object)
                 }
@@ -93,10 +91,8 @@ fn resources(value: &Value, schema: Props<'_>, path: &Path) -> Vec<FieldError> {
             }
         }
         Value::Array(elements) => {
-            let items = schema
-                .item()
-                .into_iter()
-                .flat_map(|items| elements.iter().map(move |one| (items, one)));
+            let items =
+                schema.item().into_iter().flat_map(|items| elements.iter().map(move |one| (items, one)));
             for (index, (items, element)) in items.enumerate() {
                 out.extend(resources(element, items, &path.index(index)));
             }

@@ -21,10 +21,7 @@ use crate::names;
 /// Gives a definition its defaults: names and conversion. The version that is stored from now on becomes one
 /// of those in its status.
 pub fn default_definition(definition: &mut Value) {
-    let kind = definition["spec"]["names"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let kind = definition["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     let empty = |value: &Value| value.as_str().unwrap_or_default().is_empty();
     let spec = &mut definition["spec"];
     if empty(&spec["names"]["singular"]) && !kind.is_empty() {
@@ -36,16 +33,13 @@ pub fn default_definition(definition: &mut Value) {
     if spec["conversion"].is_null() {
         spec["conversion"] = json!({"strategy": "None"});
     }
-    if let Some(service) = spec
-        .pointer_mut("/conversion/webhook/clientConfig/service")
-        .filter(|s| s.is_object())
+    if let Some(service) =
+        spec.pointer_mut("/conversion/webhook/clientConfig/service").filter(|s| s.is_object())
         && service["port"].is_null()
     {
         service["port"] = json!(443);
     }
-    let storage = Props(spec)
-        .schemas("versions")
-        .find(|version| version.flag("storage"));
+    let storage = Props(spec).schemas("versions").find(|version| version.flag("storage"));
     let Some(storage) = storage.map(|version| json!(version.text("name"))) else {
         return;
     };
@@ -90,31 +84,14 @@ pub fn check_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         };
         if established {
             immutable(&new["spec"]["scope"], &was["scope"], "spec.scope");
-            immutable(
-                &new["spec"]["names"]["kind"],
-                &was["names"]["kind"],
-                "spec.names.kind",
-            );
+            immutable(&new["spec"]["names"]["kind"], &was["names"]["kind"], "spec.names.kind");
         }
         immutable(&new["spec"]["group"], &was["group"], "spec.group");
-        immutable(
-            &new["spec"]["names"]["plural"],
-            &was["names"]["plural"],
-            "spec.names.plural",
-        );
+        immutable(&new["spec"]["names"]["plural"], &was["names"]["plural"], "spec.names.plural");
     }
     let status = Path::new("status");
-    resource_names(
-        Props(&new["status"]["acceptedNames"]),
-        &status.child("acceptedNames"),
-        &mut out,
-    );
-    stored_versions(
-        Props(&new["status"]),
-        spec,
-        &status.child("storedVersions"),
-        &mut out,
-    );
+    resource_names(Props(&new["status"]["acceptedNames"]), &status.child("acceptedNames"), &mut out);
+    stored_versions(Props(&new["status"]), spec, &status.child("storedVersions"), &mut out);
     out.extend(approval(new, old));
     let preserved = |definition: &Value| definition["spec"]["preserveUnknownFields"].as_bool() == Some(true);
     if preserved(new) && !old.is_some_and(preserved) {
@@ -128,22 +105,13 @@ pub fn check_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 #[must_use]
 pub fn check_definition_status(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut out = names::object_meta_update(&new["metadata"], &old["metadata"], &Path::new("metadata"));
-    resource_names(
-        Props(&new["status"]["acceptedNames"]),
-        &Path::new("status.acceptedNames"),
-        &mut out,
-    );
+    resource_names(Props(&new["status"]["acceptedNames"]), &Path::new("status.acceptedNames"), &mut out);
     out
 }
 
 fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    conditions
-        .into_iter()
-        .any(|one| one["type"] == "Established" && one["status"] == "True")
+    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True")
 }
 
 /// A definition with what its versions share moved to the top.
@@ -158,9 +126,7 @@ impl<'a> Definition<'a> {
         let versions: Vec<Props<'a>> = spec.schemas("versions").collect();
         let same = |name: &str| {
             let value = |version: &Props<'a>| {
-                version
-                    .get(name)
-                    .filter(|value| value.as_array().is_none_or(|all| !all.is_empty()))
+                version.get(name).filter(|value| value.as_array().is_none_or(|all| !all.is_empty()))
             };
             versions.windows(2).all(|pair| value(&pair[0]) == value(&pair[1]))
         };
@@ -170,11 +136,7 @@ impl<'a> Definition<'a> {
             columns: same("additionalPrinterColumns"),
             selectable: same("selectableFields"),
         };
-        Self {
-            spec,
-            versions,
-            shared,
-        }
+        Self { spec, versions, shared }
     }
 
     fn check(&self, established: Option<&Value>, out: &mut Vec<FieldError>) {
@@ -187,42 +149,21 @@ impl<'a> Definition<'a> {
         } else if !wrong.is_empty() {
             out.push(FieldError::invalid(at, group, wrong.join(",")));
         } else if !group.contains('.') {
-            out.push(FieldError::invalid(
-                at,
-                group,
-                "should be a domain with at least one dot",
-            ));
+            out.push(FieldError::invalid(at, group, "should be a domain with at least one dot"));
         }
-        out.extend(one_of(
-            spec.text("scope"),
-            &["Cluster", "Namespaced"],
-            &path.child("scope"),
-        ));
+        out.extend(one_of(spec.text("scope"), &["Cluster", "Namespaced"], &path.child("scope")));
         let versions_path = path.child("versions");
         for (index, version) in self.versions.iter().enumerate() {
             if schema_of(*version).is_none() {
-                let at = versions_path
-                    .index(index)
-                    .child("schema")
-                    .child("openAPIV3Schema");
+                let at = versions_path.index(index).child("schema").child("openAPIV3Schema");
                 out.push(FieldError::required(at, ""));
             }
         }
         let preserve = spec.flag("preserveUnknownFields");
         let has_defaults = |schema: Props<'a>| schema.any(&|one| one.get("default").is_some());
-        if preserve
-            && self
-                .versions
-                .iter()
-                .filter_map(|version| schema_of(*version))
-                .any(has_defaults)
-        {
+        if preserve && self.versions.iter().filter_map(|version| schema_of(*version)).any(has_defaults) {
             let why = "must be false in order to use defaults in the schema";
-            out.push(FieldError::invalid(
-                path.child("preserveUnknownFields"),
-                true,
-                why,
-            ));
+            out.push(FieldError::invalid(path.child("preserveUnknownFields"), true, why));
         }
         for (index, version) in self.versions.iter().enumerate() {
             self.version(*version, &versions_path.index(index), out);
@@ -236,13 +177,7 @@ impl<'a> Definition<'a> {
         }
         resource_names(names, &path.child("names"), out);
         self.shared_parts(&path, out);
-        conversion::check(
-            spec.schema("conversion"),
-            preserve,
-            established,
-            &path.child("conversion"),
-            out,
-        );
+        conversion::check(spec.schema("conversion"), preserve, established, &path.child("conversion"), out);
     }
 
     /// What a version has of its own.
@@ -285,13 +220,7 @@ impl<'a> Definition<'a> {
         if (1..names.len()).any(|at| names[..at].contains(&names[at])) {
             wrong("must contain unique version names");
         }
-        if self
-            .versions
-            .iter()
-            .filter(|version| version.flag("storage"))
-            .count()
-            != 1
-        {
+        if self.versions.iter().filter(|version| version.flag("storage")).count() != 1 {
             wrong("must have exactly one version marked as storage version");
         }
         if let Some(first) = names.first().filter(|first| !first.is_empty()) {
@@ -309,11 +238,7 @@ impl<'a> Definition<'a> {
         };
         if let (true, Some(schema)) = (self.shared.schema, schema_of(*first)) {
             let status = self.versions.iter().any(|version| has_status(*version));
-            out.extend(check(
-                schema.0,
-                status,
-                &path.child("validation").child("openAPIV3Schema"),
-            ));
+            out.extend(check(schema.0, status, &path.child("validation").child("openAPIV3Schema")));
         }
         if let (true, Some(one)) = (self.shared.subresources, first.schema("subresources")) {
             subresources(one, &path.child("subresources"), out);
@@ -340,9 +265,7 @@ fn schema_of(version: Props<'_>) -> Option<Props<'_>> {
 }
 
 fn has_status(version: Props<'_>) -> bool {
-    version
-        .schema("subresources")
-        .is_some_and(|one| one.get("status").is_some())
+    version.schema("subresources").is_some_and(|one| one.get("status").is_some())
 }
 
 fn one_of(value: &str, accepted: &[&str], path: &Path) -> Option<FieldError> {
@@ -355,30 +278,13 @@ fn one_of(value: &str, accepted: &[&str], path: &Path) -> Option<FieldError> {
 
 fn resource_names(given: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
     let mut label = |value: &str, lower: bool, at: Path| {
-        let mixed = if lower {
-            "may have mixed case, but should otherwise match: "
-        } else {
-            ""
-        };
-        let why = names::dns1035_label(&if lower {
-            value.to_lowercase()
-        } else {
-            value.to_owned()
-        });
+        let mixed = if lower { "may have mixed case, but should otherwise match: " } else { "" };
+        let why = names::dns1035_label(&if lower { value.to_lowercase() } else { value.to_owned() });
         if !why.is_empty() {
-            out.push(FieldError::invalid(
-                at,
-                value,
-                format!("{mixed}{}", why.join(",")),
-            ));
+            out.push(FieldError::invalid(at, value, format!("{mixed}{}", why.join(","))));
         }
     };
-    for (name, lower) in [
-        ("plural", false),
-        ("singular", false),
-        ("kind", true),
-        ("listKind", true),
-    ] {
+    for (name, lower) in [("plural", false), ("singular", false), ("kind", true), ("listKind", true)] {
         if !given.text(name).is_empty() {
             label(given.text(name), lower, path.child(name));
         }
@@ -391,20 +297,12 @@ fn resource_names(given: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
     several("shortNames", &mut label);
     if !given.text("kind").is_empty() && given.text("kind") == given.text("listKind") {
         let why = "kind and listKind may not be the same";
-        out.push(FieldError::invalid(
-            path.child("listKind"),
-            given.text("kind"),
-            why,
-        ));
+        out.push(FieldError::invalid(path.child("listKind"), given.text("kind"), why));
     }
     for (index, value) in given.strings("categories").enumerate() {
         let why = names::dns1035_label(value);
         if !why.is_empty() {
-            out.push(FieldError::invalid(
-                path.child("categories").index(index),
-                value,
-                why.join(","),
-            ));
+            out.push(FieldError::invalid(path.child("categories").index(index), value, why.join(",")));
         }
     }
 }
@@ -413,28 +311,17 @@ fn stored_versions(status: Props<'_>, spec: Props<'_>, path: &Path, out: &mut Ve
     let stored: Vec<&str> = status.strings("storedVersions").collect();
     let shown = status.get("storedVersions").unwrap_or(&Value::Null);
     if stored.is_empty() {
-        out.push(FieldError::invalid(
-            path,
-            shown,
-            "must have at least one stored version",
-        ));
+        out.push(FieldError::invalid(path, shown, "must have at least one stored version"));
         return;
     }
     for version in spec.schemas("versions").filter(|version| version.flag("storage")) {
         let name = version.text("name");
         if !stored.contains(&name) {
-            out.push(FieldError::invalid(
-                path,
-                shown,
-                format!("must have the storage version {name}"),
-            ));
+            out.push(FieldError::invalid(path, shown, format!("must have the storage version {name}")));
         }
     }
     for (index, name) in stored.iter().enumerate() {
-        if !spec
-            .schemas("versions")
-            .any(|version| version.text("name") == *name)
-        {
+        if !spec.schemas("versions").any(|version| version.text("name") == *name) {
             let why = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );

@@ -14,11 +14,7 @@ pub(super) fn check(value: &Value, ty: Type<'_>, path: &Path) -> Vec<FieldError>
             for (name, entry) in entries {
                 let Some(member) = ty.member(name) else { continue };
                 let Some(custom) = member.custom() else { continue };
-                let at = if ty.field(name).is_some() {
-                    path.child(name)
-                } else {
-                    path.key(name)
-                };
+                let at = if ty.field(name).is_some() { path.child(name) } else { path.key(name) };
                 if custom.embedded && entry.is_object() {
                     out.extend(resource(entry, &at));
                 }
@@ -59,10 +55,7 @@ pub(super) fn resource(value: &Value, path: &Path) -> Vec<FieldError> {
             Some(Value::String(text)) => {
                 let why = names::dns1035_label(&text.to_lowercase());
                 if !why.is_empty() {
-                    let why = format!(
-                        "may have mixed case, but should otherwise match: {}",
-                        why.join(",")
-                    );
+                    let why = format!("may have mixed case, but should otherwise match: {}", why.join(","));
                     out.push(FieldError::invalid(at, text, why));
                 }
             }
@@ -77,12 +70,7 @@ pub(super) fn resource(value: &Value, path: &Path) -> Vec<FieldError> {
             meta["name"] = json!("fakename");
         }
         let namespaced = !text(&meta, "namespace").is_empty();
-        out.extend(names::object_meta(
-            &meta,
-            namespaced,
-            names::path_segment_name,
-            &path.child("metadata"),
-        ));
+        out.extend(names::object_meta(&meta, namespaced, names::path_segment_name, &path.child("metadata")));
     }
     out
 }

@@ -61,11 +61,7 @@ const SCHEMA: [(&str, &str, Kind); 44] = [
     ("Definitions", "definitions", Kind::Map),
     ("ExternalDocs", "externalDocs", Kind::Docs),
     ("Example", "example", Kind::Json),
-    (
-        "XPreserveUnknownFields",
-        "x-kubernetes-preserve-unknown-fields",
-        Kind::Json,
-    ),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", Kind::Json),
     ("XEmbeddedResource", "x-kubernetes-embedded-resource", Kind::Flag),
     ("XIntOrString", "x-kubernetes-int-or-string", Kind::Flag),
     ("XListMapKeys", "x-kubernetes-list-map-keys", Kind::Json),
@@ -81,19 +77,12 @@ pub(super) fn set_fields(schema: Props<'_>) -> impl Iterator<Item = &'static str
         Kind::Flag => schema.flag(name),
         _ => schema.get(name).is_some(),
     };
-    SCHEMA
-        .iter()
-        .filter(move |(_, name, kind)| set(name, *kind))
-        .map(|(go, ..)| *go)
+    SCHEMA.iter().filter(move |(_, name, kind)| set(name, *kind)).map(|(go, ..)| *go)
 }
 
 /// A schema.
 pub(super) fn schema(schema: Props<'_>) -> String {
-    object(
-        SCHEMA
-            .iter()
-            .map(|(go, name, kind)| (*go, schema_field(schema, name, *kind))),
-    )
+    object(SCHEMA.iter().map(|(go, name, kind)| (*go, schema_field(schema, name, *kind))))
 }
 
 fn schema_field(from: Props<'_>, name: &str, kind: Kind) -> String {
@@ -118,11 +107,7 @@ fn schema_field(from: Props<'_>, name: &str, kind: Kind) -> String {
             Value::Bool(flag) => format!("{{\"Allows\":{flag},\"Schema\":null}}"),
             one => format!("{{\"Allows\":true,\"Schema\":{}}}", schema(Props(one))),
         },
-        Kind::Docs => object(
-            ["Description", "URL"]
-                .into_iter()
-                .zip(texts(value, &["description", "url"])),
-        ),
+        Kind::Docs => object(["Description", "URL"].into_iter().zip(texts(value, &["description", "url"]))),
         Kind::Rules => list(from.list(name).iter().map(rule)),
     }
 }
@@ -138,32 +123,15 @@ pub(super) fn items(items: Items<'_>) -> String {
 
 /// A rule in CEL.
 pub(super) fn rule(rule: &Value) -> String {
-    let names = [
-        "rule",
-        "message",
-        "messageExpression",
-        "reason",
-        "fieldPath",
-        "optionalOldSelf",
-    ];
-    let values = names
-        .into_iter()
-        .zip(texts(rule, &names))
-        .map(|(name, text)| match name {
-            "reason" | "optionalOldSelf" => go::json(&rule[name]),
-            _ => text,
-        });
+    let names = ["rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf"];
+    let values = names.into_iter().zip(texts(rule, &names)).map(|(name, text)| match name {
+        "reason" | "optionalOldSelf" => go::json(&rule[name]),
+        _ => text,
+    });
     object(
-        [
-            "Rule",
-            "Message",
-            "MessageExpression",
-            "Reason",
-            "FieldPath",
-            "OptionalOldSelf",
-        ]
-        .into_iter()
-        .zip(values),
+        ["Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf"]
+            .into_iter()
+            .zip(values),
     )
 }
 
@@ -198,23 +166,14 @@ fn version(version: Props<'_>, shared: &Shared) -> String {
         ("Served", version.flag("served").to_string()),
         ("Storage", version.flag("storage").to_string()),
         ("Deprecated", version.flag("deprecated").to_string()),
-        (
-            "DeprecationWarning",
-            version.get("deprecationWarning").map_or_else(nil, go::json),
-        ),
+        ("DeprecationWarning", version.get("deprecationWarning").map_or_else(nil, go::json)),
         ("Schema", validation),
         ("Subresources", subresources),
-        (
-            "AdditionalPrinterColumns",
-            columns.map_or_else(nil, |all| list(all.iter().map(column))),
-        ),
+        ("AdditionalPrinterColumns", columns.map_or_else(nil, |all| list(all.iter().map(column)))),
         (
             "SelectableFields",
             selectable.map_or_else(nil, |all| {
-                list(
-                    all.iter()
-                        .map(|one| object(["JSONPath"].into_iter().zip(texts(one, &["jsonPath"])))),
-                )
+                list(all.iter().map(|one| object(["JSONPath"].into_iter().zip(texts(one, &["jsonPath"])))))
             }),
         ),
     ])
@@ -227,11 +186,7 @@ fn subresources(value: &Value) -> String {
             let [spec, status] = ["specReplicasPath", "statusReplicasPath"];
             let mut fields = texts(scale, &[spec, status]);
             fields.push(go::json(&scale["labelSelectorPath"]));
-            object(
-                ["SpecReplicasPath", "StatusReplicasPath", "LabelSelectorPath"]
-                    .into_iter()
-                    .zip(fields),
-            )
+            object(["SpecReplicasPath", "StatusReplicasPath", "LabelSelectorPath"].into_iter().zip(fields))
         },
     );
     let status = if value["status"].is_null() { "null" } else { "{}" };
@@ -242,24 +197,15 @@ fn column(column: &Value) -> String {
     let mut fields = texts(column, &["name", "type", "format", "description"]);
     fields.push(column["priority"].as_i64().unwrap_or_default().to_string());
     fields.extend(texts(column, &["jsonPath"]));
-    object(
-        ["Name", "Type", "Format", "Description", "Priority", "JSONPath"]
-            .into_iter()
-            .zip(fields),
-    )
+    object(["Name", "Type", "Format", "Description", "Priority", "JSONPath"].into_iter().zip(fields))
 }
 
 fn texts(value: &Value, names: &[&str]) -> Vec<String> {
-    names
-        .iter()
-        .map(|name| go::json(&Props(value).text(name).into()))
-        .collect()
+    names.iter().map(|name| go::json(&Props(value).text(name).into())).collect()
 }
 
 fn object<'a>(fields: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let fields = fields
-        .into_iter()
-        .map(|(name, value)| format!("{}:{value}", go::json(&name.into())));
+    let fields = fields.into_iter().map(|(name, value)| format!("{}:{value}", go::json(&name.into())));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 

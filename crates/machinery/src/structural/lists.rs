@@ -15,11 +15,7 @@ pub(super) fn check(value: &Value, ty: Type<'_>, path: &Path) -> Vec<FieldError>
                 let Some(member) = ty.member(name).filter(|member| member.custom().is_some()) else {
                     continue;
                 };
-                let at = if declared {
-                    path.child(name)
-                } else {
-                    path.key(name)
-                };
+                let at = if declared { path.child(name) } else { path.key(name) };
                 out.extend(check(entry, member, &at));
             }
             out
@@ -44,30 +40,18 @@ pub(super) fn check(value: &Value, ty: Type<'_>, path: &Path) -> Vec<FieldError>
 
 /// Each value that is there more than once is told once, at its second place.
 fn duplicates(elements: &[Value], path: &Path) -> Vec<FieldError> {
-    let before = |at: usize| {
-        elements[..at]
-            .iter()
-            .filter(|element| **element == elements[at])
-            .count()
-    };
+    let before = |at: usize| elements[..at].iter().filter(|element| **element == elements[at]).count();
     let second = (0..elements.len()).filter(|at| before(*at) == 1);
-    second
-        .map(|at| FieldError::duplicate(path.index(at), &elements[at]))
-        .collect()
+    second.map(|at| FieldError::duplicate(path.index(at), &elements[at])).collect()
 }
 
 fn same_keys(elements: &[Value], keys: &[Box<str>], path: &Path) -> Vec<FieldError> {
-    if let Some(at) = elements
-        .iter()
-        .position(|element| !element.is_object() && !element.is_null())
-    {
+    if let Some(at) = elements.iter().position(|element| !element.is_object() && !element.is_null()) {
         let why = "must be an object for an array of list-type map";
         return vec![FieldError::invalid(path.index(at), &elements[at], why)];
     }
     let key_of = |element: &Value| -> Value {
-        let values = keys
-            .iter()
-            .filter_map(|key| Some((key.to_string(), element.get(&**key)?.clone())));
+        let values = keys.iter().filter_map(|key| Some((key.to_string(), element.get(&**key)?.clone())));
         Value::Object(values.collect::<Map<_, _>>())
     };
     let keys: Vec<Value> = elements.iter().map(key_of).collect();

@@ -20,11 +20,7 @@ pub(super) fn is_whole(value: f64) -> bool {
 
 /// Whether a number is one of an enumeration's: converted to its type, it is equal.
 pub(super) fn same(choice: &Number, given: &Number) -> bool {
-    match (
-        choice.as_i64().filter(|_| !choice.is_f64()),
-        choice.as_f64(),
-        given.as_f64(),
-    ) {
+    match (choice.as_i64().filter(|_| !choice.is_f64()), choice.as_f64(), given.as_f64()) {
         #[expect(clippy::cast_possible_truncation, reason = "Go's conversion truncates too")]
         (Some(choice), _, Some(float)) if given.is_f64() => float as i64 == choice,
         (Some(choice), _, _) => given.as_i64() == Some(choice),
@@ -46,31 +42,19 @@ pub(super) fn check(rule: &Rule, given: &Number, path: &str) -> Vec<Problem> {
     let mut bounds = Vec::new();
     if let Some(bound) = rule.minimum {
         let bad = out_of_range(rule, &float(bound.value), "Minimum boundary", path);
-        let words = if bound.exclusive {
-            "greater than"
-        } else {
-            "greater than or equal to"
-        };
+        let words = if bound.exclusive { "greater than" } else { "greater than or equal to" };
         bounds.push((bound, bad, words, false));
     }
     if let Some(bound) = rule.maximum {
         let bad = out_of_range(rule, &float(bound.value), "Maximum boundary", path);
-        let words = if bound.exclusive {
-            "less than"
-        } else {
-            "less than or equal to"
-        };
+        let words = if bound.exclusive { "less than" } else { "less than or equal to" };
         bounds.push((bound, bad, words, true));
     }
     for (bound, bad, words, most) in bounds {
         let as_float = bad.is_some();
         out.extend(bad);
         if let Some((limit, shown)) = beyond(given, bound, most, as_float) {
-            out.push(Problem::invalid(
-                path,
-                &shown,
-                format!("{path} in body should be {words} {limit}"),
-            ));
+            out.push(Problem::invalid(path, &shown, format!("{path} in body should be {words} {limit}")));
         }
     }
     out
@@ -102,10 +86,7 @@ fn multiple(given: &Number, factor: f64, as_float: bool, path: &str) -> Option<P
         Some(Problem::invalid(path, &shown, text))
     };
     let positive = |factor: serde_json::Value| {
-        let text = format!(
-            "factor MultipleOf declared for {path} must be positive: {}",
-            go::value(&factor)
-        );
+        let text = format!("factor MultipleOf declared for {path} must be positive: {}", go::value(&factor));
         Some(Problem::invalid(path, &factor, text))
     };
     match given.as_i64().filter(|_| !as_float && !given.is_f64()) {
@@ -115,27 +96,15 @@ fn multiple(given: &Number, factor: f64, as_float: bool, path: &str) -> Option<P
             if factor <= 0 {
                 return positive(json!(factor));
             }
-            if whole % factor == 0 {
-                None
-            } else {
-                wrong(json!(whole), &json!(factor))
-            }
+            if whole % factor == 0 { None } else { wrong(json!(whole), &json!(factor)) }
         }
         None => {
             let given = given.as_f64()?;
             if factor <= 0.0 {
                 return positive(json!(factor));
             }
-            let times = if factor < 1.0 {
-                1.0 / factor * given
-            } else {
-                given / factor
-            };
-            if is_whole(times) {
-                None
-            } else {
-                wrong(json!(given), &json!(factor))
-            }
+            let times = if factor < 1.0 { 1.0 / factor * given } else { given / factor };
+            if is_whole(times) { None } else { wrong(json!(given), &json!(factor)) }
         }
     }
 }
@@ -149,11 +118,7 @@ fn out_of_range(rule: &Rule, number: &Number, what: &str, path: &str) -> Option<
     let fits = match &**kind {
         "integer" => {
             let value = whole(number);
-            if format == "int32" {
-                value.is_some_and(|v| i32::try_from(v).is_ok())
-            } else {
-                value.is_some()
-            }
+            if format == "int32" { value.is_some_and(|v| i32::try_from(v).is_ok()) } else { value.is_some() }
         }
         "number" if format == "float" => number.as_f64().is_some_and(|v| v.abs() <= f64::from(f32::MAX)),
         _ => return None,

@@ -73,10 +73,7 @@ fn walk(schema: Props<'_>, path: &Path, root: bool, place: &Place, out: &mut Vec
     if let Some(additional) = schema.additional() {
         let at = path.child("additionalProperties");
         if schema.has_map("properties") && !matches!(additional, Additional::Flag(true)) {
-            out.push(FieldError::forbidden(
-                &at,
-                "additionalProperties and properties are mutual exclusive",
-            ));
+            out.push(FieldError::forbidden(&at, "additionalProperties and properties are mutual exclusive"));
         }
         if let Additional::Schema(one) = additional {
             let mut place = place.clone();
@@ -133,10 +130,7 @@ fn supported(schema: Props<'_>, path: &Path, place: &Place, out: &mut Vec<FieldE
         out.push(FieldError::not_supported(path.child("type"), kind, TYPES));
     }
     if let (Some(reason), Some(_)) = (&place.no_defaults, schema.get("default")) {
-        out.push(FieldError::forbidden(
-            path.child("default"),
-            format!("must not be set {reason}"),
-        ));
+        out.push(FieldError::forbidden(path.child("default"), format!("must not be set {reason}")));
     }
     let set = [
         ("id", !schema.text("id").is_empty()),
@@ -147,10 +141,7 @@ fn supported(schema: Props<'_>, path: &Path, place: &Place, out: &mut Vec<FieldE
         ("$ref", schema.get("$ref").is_some()),
     ];
     for (name, _) in set.into_iter().filter(|(_, set)| *set) {
-        out.push(FieldError::forbidden(
-            path.child(name),
-            format!("{name} is not supported"),
-        ));
+        out.push(FieldError::forbidden(path.child(name), format!("{name} is not supported")));
     }
     if kind == "null" {
         let why = "type cannot be set to null, use nullable as an alternative";
@@ -162,10 +153,7 @@ fn supported(schema: Props<'_>, path: &Path, place: &Place, out: &mut Vec<FieldE
     }
     if place.meta && schema.embedded() {
         let at = path.child("x-kubernetes-embedded-resource");
-        out.push(FieldError::forbidden(
-            at,
-            "must not be used inside of resource meta",
-        ));
+        out.push(FieldError::forbidden(at, "must not be used inside of resource meta"));
     }
 }
 
@@ -202,11 +190,7 @@ fn list_type(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
         }
         out.extend(wrong);
         if !matches!(list_type, "atomic" | "set" | "map") {
-            out.push(FieldError::not_supported(
-                &at,
-                list_type,
-                ["atomic", "set", "map"],
-            ));
+            out.push(FieldError::not_supported(&at, list_type, ["atomic", "set", "map"]));
         }
     }
     if !schema.list("x-kubernetes-list-map-keys").is_empty() {
@@ -226,9 +210,7 @@ fn list_type(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
             let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
             out.push(FieldError::forbidden(at.child("nullable"), why));
         }
-        let keys = schema
-            .strings("x-kubernetes-list-map-keys")
-            .filter(|_| list_type == "map");
+        let keys = schema.strings("x-kubernetes-list-map-keys").filter(|_| list_type == "map");
         for (key, property) in keys.filter_map(|key| Some((key, items.property(key)?))) {
             let at = at.child("properties").key(key);
             let required = items.strings("required").any(|one| one == key);
@@ -247,17 +229,11 @@ fn list_type(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
 fn set_items(schema: Props<'_>, path: &Path) -> Option<FieldError> {
     let items = schema.item()?;
     let wrong = match items.kind() {
-        "array" => items
-            .pointer("x-kubernetes-list-type")
-            .is_some_and(|kind| kind != "atomic"),
+        "array" => items.pointer("x-kubernetes-list-type").is_some_and(|kind| kind != "atomic"),
         "object" => items.pointer("x-kubernetes-map-type") != Some("atomic"),
         _ => false,
     };
-    let name = if items.kind() == "array" {
-        "x-kubernetes-list-type"
-    } else {
-        "x-kubernetes-map-type"
-    };
+    let name = if items.kind() == "array" { "x-kubernetes-list-type" } else { "x-kubernetes-map-type" };
     let shown = items.get("x-kubernetes-list-type").unwrap_or(&Value::Null);
     let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
     wrong.then(|| FieldError::invalid(path.child("items").child(name), shown, why))
@@ -267,10 +243,7 @@ fn list_map(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
     let keys = schema.get("x-kubernetes-list-map-keys").unwrap_or(&Value::Null);
     let at = path.child("x-kubernetes-list-map-keys");
     if schema.list("x-kubernetes-list-map-keys").is_empty() {
-        out.push(FieldError::required(
-            &at,
-            "must not be empty if x-kubernetes-list-type is map",
-        ));
+        out.push(FieldError::required(&at, "must not be empty if x-kubernetes-list-type is map"));
     }
     let items_at = path.child("items");
     let items = match schema.items() {
@@ -281,11 +254,7 @@ fn list_map(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
         }
         Some(many @ Items::Many(_)) => {
             let why = "must only have a single schema if x-kubernetes-list-type is map";
-            out.push(FieldError::invalid(
-                items_at,
-                Shown::raw(golang::items(many)),
-                why,
-            ));
+            out.push(FieldError::invalid(items_at, Shown::raw(golang::items(many)), why));
             return;
         }
         Some(Items::One(items)) => items,
@@ -304,18 +273,10 @@ fn list_map(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
                 out.push(FieldError::invalid(at, items.kind(), why));
             }
             Some(_) => {}
-            None => out.push(FieldError::invalid(
-                &at,
-                keys,
-                "entries must all be names of item properties",
-            )),
+            None => out.push(FieldError::invalid(&at, keys, "entries must all be names of item properties")),
         }
         if seen.contains(&key) {
-            out.push(FieldError::invalid(
-                &at,
-                keys,
-                "must not contain duplicate entries",
-            ));
+            out.push(FieldError::invalid(&at, keys, "must not contain duplicate entries"));
         }
         seen.push(key);
     }
@@ -323,12 +284,8 @@ fn list_map(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
 
 /// The form of rules in CEL; what they say is looked at elsewhere.
 fn rules(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
-    const REASONS: [&str; 4] = [
-        "FieldValueDuplicate",
-        "FieldValueForbidden",
-        "FieldValueInvalid",
-        "FieldValueRequired",
-    ];
+    const REASONS: [&str; 4] =
+        ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
     let lines = |text: &str| text.contains(['\n', '\r']);
     for (index, one) in schema.schemas("x-kubernetes-validations").enumerate() {
         let at = path.child("x-kubernetes-validations").index(index);
@@ -336,17 +293,9 @@ fn rules(schema: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
         if rule.is_empty() {
             out.push(FieldError::required(at.child("rule"), "rule is not specified"));
         } else if !message.is_empty() && message.trim().is_empty() {
-            out.push(FieldError::invalid(
-                at.child("message"),
-                message,
-                "must be non-empty if specified",
-            ));
+            out.push(FieldError::invalid(at.child("message"), message, "must be non-empty if specified"));
         } else if lines(message.trim()) {
-            out.push(FieldError::invalid(
-                at.child("message"),
-                message,
-                "must not contain line breaks",
-            ));
+            out.push(FieldError::invalid(at.child("message"), message, "must not contain line breaks"));
         } else if lines(rule) && message.trim().is_empty() {
             let why = "message must be specified if rule contains line breaks";
             out.push(FieldError::required(at.child("message"), why));

@@ -12,23 +12,12 @@ use regex::{Regex, RegexBuilder};
 /// What Go says about a pattern that it does not accept.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let rewritten = rewrite(pattern)?;
-    RegexBuilder::new(&rewritten)
-        .size_limit(64 << 20)
-        .build()
-        .map_err(|error| error.to_string())
+    RegexBuilder::new(&rewritten).size_limit(64 << 20).build().map_err(|error| error.to_string())
 }
 
 fn rewrite(pattern: &str) -> Result<String, String> {
-    let parser = Parser {
-        whole: pattern,
-        rest: pattern,
-        out: String::new(),
-        open: 0,
-        repeatable: false,
-    };
-    parser
-        .parse()
-        .map_err(|(what, excerpt)| format!("error parsing regexp: {what}: `{excerpt}`"))
+    let parser = Parser { whole: pattern, rest: pattern, out: String::new(), open: 0, repeatable: false };
+    parser.parse().map_err(|(what, excerpt)| format!("error parsing regexp: {what}: `{excerpt}`"))
 }
 
 struct Parser<'a> {
@@ -266,9 +255,7 @@ impl<'a> Parser<'a> {
             }
             None => name,
         };
-        let known = plain
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_- ".contains(c))
+        let known = plain.chars().all(|c| c.is_ascii_alphanumeric() || "_- ".contains(c))
             && Regex::new(&format!("\\p{{{plain}}}")).is_ok();
         if !known {
             return Err((RANGE, start[..length].to_owned()));
@@ -294,11 +281,7 @@ impl<'a> Parser<'a> {
             'v' => Some('\u{b}'),
             'x' => hexadecimal(&mut chars),
             '0'..='7' => {
-                let more = chars
-                    .clone()
-                    .take_while(|c| matches!(c, '0'..='7'))
-                    .take(2)
-                    .count();
+                let more = chars.clone().take_while(|c| matches!(c, '0'..='7')).take(2).count();
                 let digits = &start[1..2 + more];
                 (c == '0' || more > 0)
                     .then(|| {
@@ -332,11 +315,7 @@ impl<'a> Parser<'a> {
         let mut first = true;
         while first || !self.rest.starts_with(']') {
             first = false;
-            if let Some(named) = self
-                .rest
-                .strip_prefix("[:")
-                .and_then(|rest| rest.split_once(":]"))
-            {
+            if let Some(named) = self.rest.strip_prefix("[:").and_then(|rest| rest.split_once(":]")) {
                 let name = &self.rest[..named.0.len() + 4];
                 if !POSIX.contains(&named.0.strip_prefix('^').unwrap_or(named.0)) {
                     return Err((RANGE, name.to_owned()));
@@ -359,11 +338,7 @@ impl<'a> Parser<'a> {
                     return Err((RANGE, range[..range.len() - self.rest.len()].to_owned()));
                 }
             }
-            class.push_str(&format!(
-                "\\x{{{:X}}}-\\x{{{:X}}}",
-                u32::from(low),
-                u32::from(high)
-            ));
+            class.push_str(&format!("\\x{{{:X}}}-\\x{{{:X}}}", u32::from(low), u32::from(high)));
         }
         self.skip(1);
         class.push(']');
@@ -395,12 +370,7 @@ fn hexadecimal(chars: &mut std::str::Chars<'_>) -> Option<char> {
     loop {
         match chars.next()? {
             '}' if digits > 0 => return char::from_u32(value),
-            c => {
-                value = value
-                    .checked_mul(16)?
-                    .checked_add(c.to_digit(16)?)
-                    .filter(|v| *v <= 0x10_ffff)?
-            }
+            c => value = value.checked_mul(16)?.checked_add(c.to_digit(16)?).filter(|v| *v <= 0x10_ffff)?,
         }
         digits += 1;
     }
@@ -429,10 +399,7 @@ mod tests {
     use super::*;
 
     fn wrong(pattern: &str) -> String {
-        compile(pattern)
-            .err()
-            .unwrap_or_default()
-            .replace("error parsing regexp: ", "")
+        compile(pattern).err().unwrap_or_default().replace("error parsing regexp: ", "")
     }
 
     #[test]

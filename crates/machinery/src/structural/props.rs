@@ -51,9 +51,7 @@ impl<'a> Props<'a> {
     }
 
     pub(super) fn list(self, name: &str) -> &'a [Value] {
-        self.get(name)
-            .and_then(Value::as_array)
-            .map_or(&[], Vec::as_slice)
+        self.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn strings(self, name: &str) -> impl Iterator<Item = &'a str> + Clone {
@@ -69,11 +67,7 @@ impl<'a> Props<'a> {
     }
 
     pub(super) fn map(self, name: &str) -> impl Iterator<Item = (&'a str, Props<'a>)> {
-        let entries = self
-            .get(name)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(Map::iter);
+        let entries = self.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter);
         entries.map(|(key, value)| (key.as_str(), Props(value)))
     }
 
@@ -130,14 +124,11 @@ impl<'a> Props<'a> {
             None => false,
         };
         let in_lists = || {
-            ["allOf", "anyOf", "oneOf"]
-                .into_iter()
-                .any(|name| self.schemas(name).any(|one| one.any(test)))
+            ["allOf", "anyOf", "oneOf"].into_iter().any(|name| self.schemas(name).any(|one| one.any(test)))
         };
         let in_maps = || {
             let maps = ["properties", "patternProperties", "definitions"];
-            maps.into_iter()
-                .any(|name| self.map(name).any(|(_, one)| one.any(test)))
+            maps.into_iter().any(|name| self.map(name).any(|(_, one)| one.any(test)))
         };
         let in_additional = || matches!(self.additional(), Some(Additional::Schema(one)) if one.any(test));
         let in_not = || self.schema("not").is_some_and(|one| one.any(test));

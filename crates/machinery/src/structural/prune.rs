@@ -12,16 +12,7 @@ pub fn prune(value: &mut Value, ty: Type<'_>) -> Vec<String> {
     metadata(value, ty, "", &mut unknown);
     unknown.sort();
     let mut others = Vec::new();
-    fields(
-        value,
-        Some(ty),
-        "",
-        Keep {
-            meta: true,
-            all: false,
-        },
-        &mut others,
-    );
+    fields(value, Some(ty), "", Keep { meta: true, all: false }, &mut others);
     others.sort();
     unknown.extend(others);
     default::drop_nulls(value, Some(ty));
@@ -80,10 +71,7 @@ fn fields(value: &mut Value, ty: Option<Type<'_>>, path: &str, keep: Keep, out: 
                 return;
             }
             for (index, element) in elements.iter_mut().enumerate() {
-                let keep = Keep {
-                    meta: false,
-                    all: keep_all,
-                };
+                let keep = Keep { meta: false, all: keep_all };
                 fields(element, items, &format!("{path}[{index}]"), keep, out);
             }
         }
@@ -150,9 +138,5 @@ fn is_meta(name: &str) -> bool {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

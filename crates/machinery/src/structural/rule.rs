@@ -79,10 +79,7 @@ impl Rule {
         let build = |schema: Props<'_>| Self::new(schema, purpose);
         let all = |name: &str| schema.schemas(name).map(build).collect();
         let bound = |name: &str, exclusive: &str| {
-            schema.number(name).map(|value| Bound {
-                value,
-                exclusive: schema.flag(exclusive),
-            })
+            schema.number(name).map(|value| Bound { value, exclusive: schema.flag(exclusive) })
         };
         let mut types: Vec<Box<str>> = Vec::new();
         if purpose == Purpose::Objects && schema.int_or_string() {
@@ -91,11 +88,7 @@ impl Rule {
             types.push(schema.kind().into());
         }
         let text = schema.text("format");
-        let format = if purpose == Purpose::Defaults || format_counts(text, &types) {
-            text
-        } else {
-            ""
-        };
+        let format = if purpose == Purpose::Defaults || format_counts(text, &types) { text } else { "" };
         let pattern = Some(schema.text("pattern")).filter(|text| !text.is_empty());
         Self {
             types,
@@ -106,10 +99,7 @@ impl Rule {
             multiple_of: schema.number("multipleOf"),
             max_length: schema.integer("maxLength"),
             min_length: schema.integer("minLength"),
-            pattern: pattern.map(|text| Pattern {
-                text: text.into(),
-                regex: pattern::compile(text),
-            }),
+            pattern: pattern.map(|text| Pattern { text: text.into(), regex: pattern::compile(text) }),
             max_items: schema.integer("maxItems"),
             min_items: schema.integer("minItems"),
             unique_items: schema.flag("uniqueItems"),
@@ -131,12 +121,8 @@ impl Rule {
             any_of: all("anyOf"),
             one_of: all("oneOf"),
             not: schema.schema("not").map(|one| Box::new(build(one))),
-            keys: (schema.text("x-kubernetes-list-type") == "map").then(|| {
-                schema
-                    .strings("x-kubernetes-list-map-keys")
-                    .map(Into::into)
-                    .collect()
-            }),
+            keys: (schema.text("x-kubernetes-list-type") == "map")
+                .then(|| schema.strings("x-kubernetes-list-map-keys").map(Into::into).collect()),
         }
     }
 }

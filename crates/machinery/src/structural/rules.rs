@@ -45,14 +45,8 @@ struct Rule {
 
 /// The variables of the rules of a type.
 fn environment(ty: &Type, optional_old: bool) -> Environment {
-    let old = if optional_old {
-        Type::optional(ty.clone())
-    } else {
-        ty.clone()
-    };
-    Environment::default()
-        .with("self", ty.clone())
-        .with("oldSelf", old)
+    let old = if optional_old { Type::optional(ty.clone()) } else { ty.clone() };
+    Environment::default().with("self", ty.clone()).with("oldSelf", old)
 }
 
 impl Rules {
@@ -104,10 +98,8 @@ impl Rules {
             }
             _ => None,
         };
-        let all_of: Vec<Self> = says
-            .schemas("allOf")
-            .filter_map(|one| Self::build(one, schema, declared))
-            .collect();
+        let all_of: Vec<Self> =
+            says.schemas("allOf").filter_map(|one| Self::build(one, schema, declared)).collect();
         let rules: Vec<Rule> = says
             .schemas("x-kubernetes-validations")
             .map(|one| Rule::compile(one, schema, declared))
@@ -116,12 +108,8 @@ impl Rules {
         if empty && all_of.is_empty() {
             return None;
         }
-        let keys = (schema.text("x-kubernetes-list-type") == "map").then(|| {
-            schema
-                .strings("x-kubernetes-list-map-keys")
-                .map(Into::into)
-                .collect()
-        });
+        let keys = (schema.text("x-kubernetes-list-type") == "map")
+            .then(|| schema.strings("x-kubernetes-list-map-keys").map(Into::into).collect());
         Some(Self {
             kind: schema.kind().into(),
             declared: Arc::clone(declared),
@@ -137,16 +125,8 @@ impl Rules {
     /// What is wrong with a value. With its older state, what did not change is only told in the second list.
     #[must_use]
     pub fn check(&self, value: &Json, old: Option<&Json>) -> (Vec<FieldError>, Vec<FieldError>) {
-        let mut run = Run {
-            budget: cel::BUDGET,
-            errors: Vec::new(),
-            old: Vec::new(),
-        };
-        let ratchet = Ratchet {
-            current: old,
-            parent: None,
-            root: true,
-        };
+        let mut run = Run { budget: cel::BUDGET, errors: Vec::new(), old: Vec::new() };
+        let ratchet = Ratchet { current: old, parent: None, root: true };
         run.walk(self, value, old, ratchet, &Path::default());
         (run.errors, run.old)
     }
@@ -162,11 +142,8 @@ impl Rule {
             _ => Program::compile(rule.text("rule"), &environment).map(Some),
         };
         let expression = rule.text("messageExpression");
-        let expression = if expression.is_empty() {
-            None
-        } else {
-            Program::compile(expression, &environment).ok()
-        };
+        let expression =
+            if expression.is_empty() { None } else { Program::compile(expression, &environment).ok() };
         let field = field_path(rule.text("fieldPath"), schema, true).map(|(names, _)| names.join("."));
         Self {
             transition: matches!(&program, Ok(Some(program)) if program.uses("oldSelf")),
@@ -182,11 +159,7 @@ impl Rule {
 
     /// What messages call the rule.
     fn name(&self) -> &str {
-        if self.message.is_empty() {
-            &self.text
-        } else {
-            &self.message
-        }
+        if self.message.is_empty() { &self.text } else { &self.message }
     }
 }
 
@@ -226,11 +199,7 @@ impl<'v> Ratchet<'v> {
 
     fn below(self, value: &'v Json, find: impl FnOnce(&'v Json) -> Option<&'v Json>) -> Self {
         match self.current {
-            Some(old) => Self {
-                current: find(old),
-                parent: Some((value, old)),
-                root: false,
-            },
+            Some(old) => Self { current: find(old), parent: Some((value, old)), root: false },
             None => self,
         }
     }
@@ -259,16 +228,7 @@ impl Run {
         }
         self.level(rules, value, old.filter(|old| !old.is_null()), ratchet, path);
         for all_of in &rules.all_of {
-            self.walk(
-                all_of,
-                value,
-                old,
-                Ratchet {
-                    current: None,
-                    ..ratchet
-                },
-                path,
-            );
+            self.walk(all_of, value, old, Ratchet { current: None, ..ratchet }, path);
         }
         match value {
             Json::Array(items) => {
@@ -285,11 +245,7 @@ impl Run {
                     // Both versions of an object have the same type once they are converted, so that says nothing.
                     let hidden = ratchet.root && matches!(name.as_str(), "apiVersion" | "kind");
                     let next = if hidden {
-                        Ratchet {
-                            current: None,
-                            parent: None,
-                            root: false,
-                        }
+                        Ratchet { current: None, parent: None, root: false }
                     } else {
                         ratchet.below(value, find)
                     };
@@ -341,10 +297,7 @@ impl Run {
                 (true, None) => Some(Value::Optional(None)),
                 (false, old) => old,
             };
-            let selves = Selves {
-                new: new.clone(),
-                old,
-            };
+            let selves = Selves { new: new.clone(), old };
             let evaluation = program.evaluate(&selves, cel::CALL_LIMIT);
             if !self.pay(evaluation.cost) {
                 return self.stop(path, rules, EXHAUSTED.to_owned());
@@ -408,11 +361,7 @@ impl Run {
         value: &Json,
         path: &Path,
     ) -> Option<FieldError> {
-        let path = if rule.field.is_empty() {
-            path.clone()
-        } else {
-            path.child(&rule.field)
-        };
+        let path = if rule.field.is_empty() { path.clone() } else { path.child(&rule.field) };
         let mut detail = None;
         if let Some(expression) = &rule.expression {
             let evaluation = expression.evaluate(selves, cel::CALL_LIMIT);
@@ -447,7 +396,5 @@ impl Run {
 /// The element of an old list that has the same keys.
 fn same_element<'v>(keys: Option<&[Box<str>]>, element: &Json, old: &'v Json) -> Option<&'v Json> {
     let keys = keys?;
-    old.as_array()?
-        .iter()
-        .find(|one| keys.iter().all(|key| one.get(&**key) == element.get(&**key)))
+    old.as_array()?.iter().find(|one| keys.iter().all(|key| one.get(&**key) == element.get(&**key)))
 }

@@ -20,25 +20,14 @@ fn recordings(text: &str) -> Vec<Value> {
 /// The causes that we have and the server has not, and the reverse.
 fn differences(errors: &[FieldError], causes: &Value) -> Vec<String> {
     let mut ours: Vec<String> = errors.iter().map(|error| error.cause().to_string()).collect();
-    let mut theirs: Vec<String> = causes
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(ToString::to_string)
-        .collect();
+    let mut theirs: Vec<String> = causes.as_array().into_iter().flatten().map(ToString::to_string).collect();
     // The status has each message of a field once.
     for list in [&mut ours, &mut theirs] {
         list.sort();
         list.dedup();
     }
-    let more = ours
-        .iter()
-        .filter(|one| !theirs.contains(one))
-        .map(|one| format!("  not expected: {one}"));
-    let less = theirs
-        .iter()
-        .filter(|one| !ours.contains(one))
-        .map(|one| format!("  missing: {one}"));
+    let more = ours.iter().filter(|one| !theirs.contains(one)).map(|one| format!("  not expected: {one}"));
+    let less = theirs.iter().filter(|one| !ours.contains(one)).map(|one| format!("  missing: {one}"));
     more.chain(less).collect()
 }
 
@@ -49,25 +38,12 @@ fn definitions_are_refused_as_a_real_server_refuses_them() {
     for recording in &all {
         let mut definition = recording["definition"].clone();
         default_definition(&mut definition);
-        let found = differences(
-            &check_definition(&definition, recording.get("old")),
-            &recording["causes"],
-        );
+        let found = differences(&check_definition(&definition, recording.get("old")), &recording["causes"]);
         if !found.is_empty() {
-            wrong.push(format!(
-                "{}\n{}",
-                recording["definition"]["spec"],
-                found.join("\n")
-            ));
+            wrong.push(format!("{}\n{}", recording["definition"]["spec"], found.join("\n")));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {} differ:\n{}",
-        wrong.len(),
-        all.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
 
 #[test]
@@ -86,12 +62,7 @@ fn objects_are_pruned_defaulted_and_checked_as_a_real_server_does_it() {
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {count} differ:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 fn replay(recording: &Value, ty: Type<'_>) -> Vec<String> {
@@ -105,15 +76,9 @@ fn replay(recording: &Value, ty: Type<'_>) -> Vec<String> {
     let old = recording.get("old").map(|old| prepare(old).0);
     let errors = validate(&object, old.as_ref(), ty);
     let mut out = differences(&errors, &recording["causes"]);
-    let warnings: Vec<String> = unknown
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .collect();
+    let warnings: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     if json!(warnings) != *recording.get("warnings").unwrap_or(&json!([])) {
-        out.push(format!(
-            "  warnings: {warnings:?}, expected {}",
-            recording["warnings"]
-        ));
+        out.push(format!("  warnings: {warnings:?}, expected {}", recording["warnings"]));
     }
     if let Some(expected) = recording.get("result") {
         let mut body = object;

@@ -13,11 +13,7 @@ use crate::invalid::{FieldError, Path};
 /// What is wrong with a value. With an old one, what stayed as it was is not counted.
 pub(super) fn check(rule: &Rule, value: &Value, old: Option<&Value>, path: &Path) -> Vec<FieldError> {
     let outcome = apply(rule, value, "", old);
-    outcome
-        .problems
-        .into_iter()
-        .map(|problem| problem.place(path))
-        .collect()
+    outcome.problems.into_iter().map(|problem| problem.place(path)).collect()
 }
 
 /// What came of checking one value.
@@ -40,11 +36,7 @@ pub(super) struct Problem {
 impl Problem {
     /// About a named value.
     pub(super) fn new(name: &str, text: String, error: FieldError) -> Self {
-        Self {
-            text,
-            name: name.to_owned(),
-            error,
-        }
+        Self { text, name: name.to_owned(), error }
     }
 
     /// About a named value, in the words that also stand in the message.
@@ -64,11 +56,7 @@ impl Problem {
 
     fn place(self, path: &Path) -> FieldError {
         let name = self.name.strip_prefix('.').unwrap_or(&self.name);
-        let field = if name.is_empty() {
-            path.to_string()
-        } else {
-            path.child(name).to_string()
-        };
+        let field = if name.is_empty() { path.to_string() } else { path.child(name).to_string() };
         FieldError { field, ..self.error }
     }
 }
@@ -90,10 +78,7 @@ impl Outcome {
     }
 
     fn from(problem: Option<Problem>) -> Self {
-        Self {
-            problems: problem.into_iter().collect(),
-            matches: 0,
-        }
+        Self { problems: problem.into_iter().collect(), matches: 0 }
     }
 }
 
@@ -124,19 +109,12 @@ fn apply_all(rule: &Rule, value: &Value, path: &str, old: Option<&Value>) -> Out
         step(Outcome::from(string(rule, text, path)));
         if format::is_known(&rule.format) {
             let wrong = !format::holds(&rule.format, text);
-            step(Outcome::from(
-                wrong.then(|| Problem::type_invalid(path, &rule.format, text)),
-            ));
+            step(Outcome::from(wrong.then(|| Problem::type_invalid(path, &rule.format, text))));
         }
     }
     if let Value::Number(given) = value {
-        let mut result = Outcome {
-            matches: 1,
-            ..Outcome::default()
-        };
-        number::check(rule, given, path)
-            .into_iter()
-            .for_each(|problem| result.add(problem));
+        let mut result = Outcome { matches: 1, ..Outcome::default() };
+        number::check(rule, given, path).into_iter().for_each(|problem| result.add(problem));
         step(result);
     }
     if let Value::Array(elements) = value {
@@ -153,10 +131,7 @@ fn apply_all(rule: &Rule, value: &Value, path: &str, old: Option<&Value>) -> Out
 fn of_type(rule: &Rule, value: &Value, path: &str) -> Outcome {
     let has = |wanted: &str| rule.types.iter().any(|one| &**one == wanted);
     let wrong = |wanted: &str, found: &str| Outcome::from(Some(Problem::type_invalid(path, wanted, found)));
-    let good = Outcome {
-        matches: 1,
-        ..Outcome::default()
-    };
+    let good = Outcome { matches: 1, ..Outcome::default() };
     let (kind, format) = match value {
         Value::Null if rule.types.is_empty() || has("null") || rule.nullable => return good,
         Value::Null => return wrong(&rule.types.join(","), "null"),
@@ -194,11 +169,7 @@ fn choice(rule: &Rule, value: &Value, path: &str) -> Option<Problem> {
         Value::String(text) => text.clone(),
         other => crate::go::json(other),
     });
-    Some(Problem::new(
-        path,
-        format!("{path} enum"),
-        FieldError::not_supported("", value, choices),
-    ))
+    Some(Problem::new(path, format!("{path} enum"), FieldError::not_supported("", value, choices)))
 }
 
 fn string(rule: &Rule, text: &str, path: &str) -> Option<Problem> {
@@ -217,16 +188,12 @@ fn string(rule: &Rule, text: &str, path: &str) -> Option<Problem> {
     let pattern = rule.pattern.as_ref()?;
     match &pattern.regex {
         Ok(regex) if regex.is_match(text) => None,
-        Ok(_) => Some(Problem::invalid(
-            path,
-            text,
-            format!("{path} in body should match '{}'", pattern.text),
-        )),
+        Ok(_) => {
+            Some(Problem::invalid(path, text, format!("{path} in body should match '{}'", pattern.text)))
+        }
         Err(error) => {
-            let text_of = format!(
-                "{path} in body should match '{}, but pattern is invalid: {error}'",
-                pattern.text
-            );
+            let text_of =
+                format!("{path} in body should match '{}, but pattern is invalid: {error}'", pattern.text);
             Some(Problem::invalid(path, text, text_of))
         }
     }
@@ -242,11 +209,7 @@ fn list(rule: &Rule, elements: &[Value], path: &str, old: Option<&Value>) -> Out
     }
     let size = i64::try_from(elements.len()).unwrap_or(i64::MAX);
     if let Some(least) = rule.min_items.filter(|least| size < *least) {
-        out.add(Problem::invalid(
-            path,
-            size,
-            format!("{path} in body should have at least {least} items"),
-        ));
+        out.add(Problem::invalid(path, size, format!("{path} in body should have at least {least} items")));
     }
     if let Some(most) = rule.max_items.filter(|most| size > *most) {
         let most = usize::try_from(most).unwrap_or_default();
@@ -255,11 +218,7 @@ fn list(rule: &Rule, elements: &[Value], path: &str, old: Option<&Value>) -> Out
     }
     let repeated = |at: usize| elements[..at].contains(&elements[at]);
     if rule.unique_items && (0..elements.len()).any(repeated) {
-        out.add(Problem::invalid(
-            path,
-            "",
-            format!("{path} in body shouldn't contain duplicates"),
-        ));
+        out.add(Problem::invalid(path, "", format!("{path} in body shouldn't contain duplicates")));
     }
     out.matches += 1;
     out
@@ -280,10 +239,7 @@ fn object(rule: &Rule, fields: &Map<String, Value>, path: &str, old: Option<&Val
         out.add(Problem::new(path, format!("{path} maxProperties"), error));
     }
     let old_of = |name: &str| old.and_then(|old| old.get(name));
-    for (name, value) in fields
-        .iter()
-        .filter(|(name, _)| !rule.properties.contains_key(name.as_str()))
-    {
+    for (name, value) in fields.iter().filter(|(name, _)| !rule.properties.contains_key(name.as_str())) {
         match &rule.additional {
             Others::Free => {}
             Others::Forbidden => {
@@ -297,22 +253,14 @@ fn object(rule: &Rule, fields: &Map<String, Value>, path: &str, old: Option<&Val
         let Some(value) = fields.get(&**name) else {
             continue;
         };
-        let at = if path.is_empty() {
-            name.to_string()
-        } else {
-            format!("{path}.{name}")
-        };
+        let at = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
         // Both versions of an object have the same type once they are converted, so that says nothing.
         let type_meta = path.is_empty() && matches!(&**name, "kind" | "apiVersion");
         out.merge(apply(property, value, &at, old_of(name).filter(|_| !type_meta)));
     }
     for name in rule.required.iter().filter(|name| !fields.contains_key(&***name)) {
         let at = format!("{path}.{name}");
-        out.add(Problem::new(
-            &at,
-            format!("{at} required"),
-            FieldError::required("", ""),
-        ));
+        out.add(Problem::new(&at, format!("{at} required"), FieldError::required("", "")));
     }
     out
 }
@@ -336,9 +284,7 @@ fn combinations(rule: &Rule, value: &Value, path: &str) -> Outcome {
             }
         }
         if !valid {
-            out.add(Problem::general(format!(
-                "{name} must validate at least one schema (anyOf)"
-            )));
+            out.add(Problem::general(format!("{name} must validate at least one schema (anyOf)")));
         }
         best.into_iter().for_each(|best| out.merge(best));
     }
@@ -356,9 +302,8 @@ fn combinations(rule: &Rule, value: &Value, path: &str) -> Outcome {
                 "{name} must validate one and only one schema (oneOf). {text}"
             )));
             if good.is_empty() {
-                let best = bad
-                    .into_iter()
-                    .reduce(|best, one| if one.matches > best.matches { one } else { best });
+                let best =
+                    bad.into_iter().reduce(|best, one| if one.matches > best.matches { one } else { best });
                 best.into_iter().for_each(|best| out.merge(best));
             }
         }
@@ -369,15 +314,11 @@ fn combinations(rule: &Rule, value: &Value, path: &str) -> Outcome {
         results.into_iter().for_each(|result| out.merge(result));
         if valid != rule.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            out.add(Problem::general(format!(
-                "{name} must validate all the schemas (allOf){none}"
-            )));
+            out.add(Problem::general(format!("{name} must validate all the schemas (allOf){none}")));
         }
     }
     if rule.not.as_ref().is_some_and(|not| try_one(not).is_valid()) {
-        out.add(Problem::general(format!(
-            "{name} must not validate the schema (not)"
-        )));
+        out.add(Problem::general(format!("{name} must not validate the schema (not)")));
     }
     out.matches += 1;
     out

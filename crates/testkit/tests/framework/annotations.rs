@@ -65,8 +65,10 @@ async fn an_ignored_dependent_is_left_alone_and_the_others_are_not() {
 #[tokio::test(start_paused = true)]
 async fn what_exists_is_taken_over_only_when_asked() {
     let mut harbour = Harbour::start(Marina::default().operator()).await;
-    let theirs: ConfigMap =
-        serde_json::from_value(json!({"metadata": {"name": "ada"}, "data": {"text": "theirs", "own": "kept"}})).unwrap();
+    let theirs: ConfigMap = serde_json::from_value(
+        json!({"metadata": {"name": "ada"}, "data": {"text": "theirs", "own": "kept"}}),
+    )
+    .unwrap();
     harbour.api::<ConfigMap>().create(&PostParams::default(), &theirs).await.unwrap();
     harbour.apply(&boat(json!({"text": "ours"}))).await;
     let degraded = harbour.condition("Degraded", "True").await;

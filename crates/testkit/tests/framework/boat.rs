@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::broadcast;
-use windlass::{Condition, Config, External, ExternalError, Halt, Kind, Operator, Plan, Primary, Status, World};
+use windlass::{
+    Condition, Config, External, ExternalError, Halt, Kind, Operator, Plan, Primary, Status, World,
+};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "example.org", version = "v1", kind = "Boat", namespaced, status = "Status")]
@@ -45,10 +47,8 @@ impl Primary for Boat {
     fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
         let spec = &self.spec;
         let name = self.metadata.name.clone().unwrap_or_default();
-        plan.add(map(&name, None, &spec.text)).config(Config {
-            watched: !spec.unwatched,
-            ..Config::default()
-        });
+        plan.add(map(&name, None, &spec.text))
+            .config(Config { watched: !spec.unwatched, ..Config::default() });
         if let Some(namespace) = &spec.elsewhere {
             plan.add(map(&name, Some(namespace), &spec.text));
         }
@@ -106,12 +106,7 @@ pub(crate) struct Marina {
 
 impl Default for Marina {
     fn default() -> Self {
-        Self {
-            berths: Arc::default(),
-            closed: Arc::default(),
-            told: broadcast::channel(16).0,
-            polled: true,
-        }
+        Self { berths: Arc::default(), closed: Arc::default(), told: broadcast::channel(16).0, polled: true }
     }
 }
 
@@ -177,5 +172,6 @@ impl External for Marina {
 
 /// A manifest of a Boat named `ada`.
 pub(crate) fn boat(spec: serde_json::Value) -> String {
-    json!({"apiVersion": "example.org/v1", "kind": "Boat", "metadata": {"name": "ada"}, "spec": spec}).to_string()
+    json!({"apiVersion": "example.org/v1", "kind": "Boat", "metadata": {"name": "ada"}, "spec": spec})
+        .to_string()
 }

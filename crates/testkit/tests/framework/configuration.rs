@@ -39,7 +39,8 @@ async fn a_dependent_that_others_make_is_waited_for_and_changed() {
     harbour.condition("Progressing", "True").await;
     assert_eq!(harbour.names::<Service>().await, ["kubernetes"]);
     let pier: Service =
-        serde_json::from_value(json!({"metadata": {"name": "pier"}, "spec": {"ports": [{"port": 80}]}})).unwrap();
+        serde_json::from_value(json!({"metadata": {"name": "pier"}, "spec": {"ports": [{"port": 80}]}}))
+            .unwrap();
     harbour.api::<Service>().create(&PostParams::default(), &pier).await.unwrap();
     harbour.ready().await;
     let pier = harbour.api::<Service>().get("pier").await.unwrap();

@@ -81,7 +81,11 @@ async fn a_second_controller_on_the_same_kind_gets_its_events() {
     let both = || Operator::new("boatman").manages::<Boat>().manages::<second::Raft>();
     let mut harbour = Harbour::start(both).await;
     harbour.apply(&boat(json!({"text": "one"}))).await;
-    harbour.apply(r#"{"apiVersion": "example.org/v1", "kind": "Raft", "metadata": {"name": "raft"}, "spec": {}}"#).await;
+    harbour
+        .apply(
+            r#"{"apiVersion": "example.org/v1", "kind": "Raft", "metadata": {"name": "raft"}, "spec": {}}"#,
+        )
+        .await;
     harbour.ready().await;
     // Both own ConfigMaps; each hears of its own.
     for name in ["ada", "raft"] {
@@ -96,7 +100,8 @@ async fn what_is_watched_and_not_owned_plans_again() {
     let mut harbour = Harbour::start(operator).await;
     harbour.apply(&boat(json!({"secret": "key"}))).await;
     harbour.condition("Progressing", "True").await;
-    let mut secret: Secret = serde_json::from_value(json!({"metadata": {"name": "key"}, "data": {"a": "YQ=="}})).unwrap();
+    let mut secret: Secret =
+        serde_json::from_value(json!({"metadata": {"name": "key"}, "data": {"a": "YQ=="}})).unwrap();
     harbour.api::<Secret>().create(&PostParams::default(), &secret).await.unwrap();
     harbour.ready().await;
     let maps = harbour.api::<ConfigMap>();

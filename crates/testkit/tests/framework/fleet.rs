@@ -79,7 +79,8 @@ impl Fleet {
             let spec = BoatSpec { text: text.to_owned(), ..BoatSpec::default() };
             let name = format!("boat-{number}");
             let metadata = json!({"name": name});
-            let body = json!({"apiVersion": "example.org/v1", "kind": "Boat", "metadata": metadata, "spec": spec});
+            let body =
+                json!({"apiVersion": "example.org/v1", "kind": "Boat", "metadata": metadata, "spec": spec});
             let params = PatchParams::apply("test").force();
             for attempt in 0.. {
                 match api.patch(&name, &params, &Patch::Apply(&body)).await {
@@ -96,7 +97,9 @@ impl Fleet {
     pub(crate) async fn done(&self, text: &str) -> usize {
         let api: Api<ConfigMap> = Api::namespaced(self.drydock.client("test"), "default");
         let maps = api.list(&ListParams::default()).await.unwrap().items;
-        let has = |map: &&ConfigMap| map.data.as_ref().is_some_and(|data| data.get("text").is_some_and(|t| t == text));
+        let has = |map: &&ConfigMap| {
+            map.data.as_ref().is_some_and(|data| data.get("text").is_some_and(|t| t == text))
+        };
         maps.iter().filter(has).count()
     }
 
@@ -104,7 +107,11 @@ impl Fleet {
     pub(crate) async fn until_done(&self, count: usize, text: &str) {
         let start = Instant::now();
         while self.done(text).await < count {
-            assert!(start.elapsed() < Duration::from_secs(900), "{} of {count} are {text}", self.done(text).await);
+            assert!(
+                start.elapsed() < Duration::from_secs(900),
+                "{} of {count} are {text}",
+                self.done(text).await
+            );
             sleep(Duration::from_millis(200)).await;
         }
         sleep(Duration::from_secs(30)).await;
@@ -113,8 +120,11 @@ impl Fleet {
     /// The operator's writes, those of Leases apart, as client and object.
     pub(crate) fn writes(&self) -> Vec<(String, String)> {
         let entries = self.drydock.record().entries("").into_iter();
-        let writes = entries.filter(|entry| is_write(entry) && is_replica(entry) && entry.resource != "leases");
-        writes.map(|entry| (entry.client, format!("{} {}", entry.resource, entry.name.unwrap_or_default()))).collect()
+        let writes =
+            entries.filter(|entry| is_write(entry) && is_replica(entry) && entry.resource != "leases");
+        writes
+            .map(|entry| (entry.client, format!("{} {}", entry.resource, entry.name.unwrap_or_default())))
+            .collect()
     }
 
     /// Of whom each object was written.
@@ -129,7 +139,9 @@ impl Fleet {
     /// Whoever wrote was, at that point of the server's record, the last to have written the Lease.
     pub(crate) fn assert_only_holders_wrote(&self) {
         let mut holder = None;
-        for entry in self.drydock.record().entries("").into_iter().filter(|entry| is_write(entry) && is_replica(entry)) {
+        for entry in
+            self.drydock.record().entries("").into_iter().filter(|entry| is_write(entry) && is_replica(entry))
+        {
             if entry.resource != "leases" {
                 assert_eq!(holder.as_deref(), Some(entry.client.as_str()), "{entry:?}");
             } else if entry.code < 300 {

@@ -47,13 +47,18 @@ async fn it_explains_what_caused_a_pass_and_what_was_written() {
 
     let explained = explanation(&process);
     assert_eq!((explained.operator.as_str(), explained.kind.as_str()), ("boatman", "Boat"));
-    let created = explained.passes.iter().flat_map(|pass| &pass.writes).find(|write| write.verb == "create").unwrap();
+    let created =
+        explained.passes.iter().flat_map(|pass| &pass.writes).find(|write| write.verb == "create").unwrap();
     assert_eq!(created.object, "ConfigMap default/boat-0");
-    let pass = explained.passes.iter().find(|pass| pass.writes.iter().any(|write| write.verb == "apply")).unwrap();
+    let pass =
+        explained.passes.iter().find(|pass| pass.writes.iter().any(|write| write.verb == "apply")).unwrap();
     assert_eq!(pass.causes, ["Boat default/boat-0 changed"]);
     let write = pass.writes.iter().find(|write| write.verb == "apply").unwrap();
     let change = &write.changes[0];
-    assert_eq!((change.path.as_str(), change.from.as_deref(), change.to.as_deref()), ("data.text", Some("one"), Some("two")));
+    assert_eq!(
+        (change.path.as_str(), change.from.as_deref(), change.to.as_deref()),
+        ("data.text", Some("one"), Some("two"))
+    );
     assert!(pass.reads.contains(&"ConfigMap default/boat-0".to_owned()), "{pass:?}");
     assert!(pass.compared.iter().any(|one| one.object == "ConfigMap default/boat-0"), "{pass:?}");
     assert!(pass.writes.iter().any(|write| write.verb == "status"), "{pass:?}");
@@ -64,7 +69,8 @@ async fn it_explains_what_caused_a_pass_and_what_was_written() {
     api::<ConfigMap>(&fleet).patch("boat-0", &MERGE(), &drift).await.unwrap();
     sleep(Duration::from_secs(5)).await;
     let explained = explanation(&process);
-    let last = explained.passes.iter().rfind(|pass| pass.writes.iter().any(|write| write.verb == "apply")).unwrap();
+    let last =
+        explained.passes.iter().rfind(|pass| pass.writes.iter().any(|write| write.verb == "apply")).unwrap();
     assert_eq!(last.causes, ["ConfigMap default/boat-0 changed"]);
 
     assert_eq!(process.port.get("/explain/boats/default/nobody").status, 404);
@@ -95,7 +101,9 @@ async fn its_metrics_count_passes_writes_watches_and_the_cache() {
     fleet.boats(2, "one").await;
     fleet.until_done(2, "one").await;
     let conflict = Effect::Refuse(http::StatusCode::CONFLICT, "Conflict");
-    fleet.drydock.faults().add(Fault::new(Target::any().client("replica-a").resource("configmaps").verb("patch"), conflict).times(1));
+    fleet.drydock.faults().add(
+        Fault::new(Target::any().client("replica-a").resource("configmaps").verb("patch"), conflict).times(1),
+    );
     change(&fleet, json!({"text": "two"})).await;
     let page = process.port.get("/metrics");
     assert_eq!(page.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -117,7 +125,11 @@ async fn its_metrics_count_passes_writes_watches_and_the_cache() {
     ] {
         assert!(page.body.lines().any(|one| one == line), "no {line} in\n{}", page.body);
     }
-    for name in ["windlass_reconcile_duration_seconds_bucket", "windlass_queue_wait_seconds_count", "windlass_cache_size_bytes"] {
+    for name in [
+        "windlass_reconcile_duration_seconds_bucket",
+        "windlass_queue_wait_seconds_count",
+        "windlass_cache_size_bytes",
+    ] {
         assert!(page.body.contains(name), "no {name} in\n{}", page.body);
     }
 }
@@ -191,7 +203,8 @@ async fn events_are_not_repeated_by_restarts_and_counted_when_they_recur() {
     let events = async || {
         let all = api::<Event>(&fleet).list(&ListParams::default()).await.unwrap().items;
         let ours = all.into_iter().filter(|event| event.reporting_controller.as_deref() == Some("boatman"));
-        ours.map(|event| (event.note.unwrap_or_default(), event.series.map_or(1, |series| series.count))).collect::<Vec<_>>()
+        ours.map(|event| (event.note.unwrap_or_default(), event.series.map_or(1, |series| series.count)))
+            .collect::<Vec<_>>()
     };
     let first = events().await;
     assert_eq!(first.len(), 1, "{first:?}");

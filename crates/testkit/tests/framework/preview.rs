@@ -18,8 +18,10 @@ async fn show(harbour: &Harbour, marina: &Marina, spec: Option<Value>) -> Previe
     let operator = marina.operator()();
     let client = harbour.drydock().client(READER);
     let before = harbour.revision();
-    let mut shown = preview(&client, harbour.drydock().context(), &operator, objects.as_deref()).await.unwrap();
-    let verbs: BTreeSet<_> = harbour.drydock().record().entries(READER).iter().map(|entry| entry.verb).collect();
+    let mut shown =
+        preview(&client, harbour.drydock().context(), &operator, objects.as_deref()).await.unwrap();
+    let verbs: BTreeSet<_> =
+        harbour.drydock().record().entries(READER).iter().map(|entry| entry.verb).collect();
     assert!(verbs.iter().all(|verb| matches!(*verb, "get" | "list")), "{verbs:?}");
     assert_eq!(harbour.revision(), before);
     shown.remove(0)
@@ -34,7 +36,9 @@ async fn what_would_be_made_is_shown_to_the_end_and_not_made() {
     let marina = Marina::default();
     let mut harbour = Harbour::start(marina.operator()).await;
     harbour.stop().await;
-    let shown = show(&harbour, &marina, Some(json!({"text": "x", "berth": "b1", "length": 4, "secret": "key"}))).await;
+    let shown =
+        show(&harbour, &marina, Some(json!({"text": "x", "berth": "b1", "length": 4, "secret": "key"})))
+            .await;
     assert_eq!(steps(&shown), [(Verb::Create, "ConfigMap default/ada"), (Verb::Create, "Berth b1")]);
     assert_eq!(shown.notes, ["the plan goes no further yet: Secret key is not there"]);
     assert!(shown.changes_something() && marina.berth("b1").is_none());
@@ -62,7 +66,13 @@ async fn drift_and_what_is_not_wanted_any_more_are_shown() {
     let edit = json!({"data": {"text": "edited"}});
     harbour.api::<ConfigMap>().patch("ada", &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
     let shown = show(&harbour, &marina, Some(json!({"text": "x"}))).await;
-    assert_eq!(steps(&shown), [(Verb::Change, "ConfigMap default/ada"), (Verb::Delete, "ConfigMap default/ada-secret")]);
+    assert_eq!(
+        steps(&shown),
+        [(Verb::Change, "ConfigMap default/ada"), (Verb::Delete, "ConfigMap default/ada-secret")]
+    );
     let change = &shown.steps[0].changes[0];
-    assert_eq!((change.path.as_str(), change.from.as_deref(), change.to.as_deref()), ("data.text", Some("edited"), Some("x")));
+    assert_eq!(
+        (change.path.as_str(), change.from.as_deref(), change.to.as_deref()),
+        ("data.text", Some("edited"), Some("x"))
+    );
 }

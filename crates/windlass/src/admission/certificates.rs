@@ -51,9 +51,7 @@ impl Certificates {
         before: Option<&Self>,
     ) -> Result<Self, CertificateError> {
         let mut params = CertificateParams::new(Vec::new())?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, format!("{service}.{namespace} webhooks"));
+        params.distinguished_name.push(DnType::CommonName, format!("{service}.{namespace} webhooks"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         dated(&mut params, now)?;
@@ -62,9 +60,7 @@ impl Certificates {
         let names = [String::new(), ".svc".into(), ".svc.cluster.local".into()];
         let names = names.map(|suffix| format!("{service}.{namespace}{suffix}"));
         let mut params = CertificateParams::new(names.to_vec())?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, format!("{service}.{namespace}.svc"));
+        params.distinguished_name.push(DnType::CommonName, format!("{service}.{namespace}.svc"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         dated(&mut params, now)?;

@@ -75,7 +75,8 @@ fn patched(spec: Value) -> Value {
     let mut object = review["request"]["object"].take();
     if let Some(patch) = answer["response"].get("patch") {
         let bytes: ByteString = serde_json::from_value(patch.clone()).unwrap();
-        json_patch::patch(&mut object, &serde_json::from_slice::<json_patch::Patch>(&bytes.0).unwrap()).unwrap();
+        json_patch::patch(&mut object, &serde_json::from_slice::<json_patch::Patch>(&bytes.0).unwrap())
+            .unwrap();
     }
     object
 }
@@ -121,7 +122,10 @@ fn versions_are_converted_and_metadata_is_left_alone() {
     };
     let answer = operator().convert(&review("example.org/v2"));
     let converted = &answer["response"]["convertedObjects"][0];
-    assert_eq!((&converted["spec"]["colour"], &converted["apiVersion"]), (&json!("green"), &json!("example.org/v2")));
+    assert_eq!(
+        (&converted["spec"]["colour"], &converted["apiVersion"]),
+        (&json!("green"), &json!("example.org/v2"))
+    );
     assert_eq!(converted["metadata"], object["metadata"]);
     let failed = operator().convert(&review("example.org/v3"));
     assert_eq!(failed["response"]["result"]["status"], "Failure");

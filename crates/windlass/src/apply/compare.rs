@@ -12,16 +12,8 @@ use serde_json::{Map, Value};
 use super::quantity::same_quantity;
 
 /// Fields whose texts, and those below them, are quantities.
-const QUANTITIES: [&str; 8] = [
-    "limits",
-    "requests",
-    "capacity",
-    "hard",
-    "overhead",
-    "sizeLimit",
-    "divisor",
-    "storage",
-];
+const QUANTITIES: [&str; 8] =
+    ["limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor", "storage"];
 
 /// The path of the first difference, or nothing if an apply would change nothing.
 ///
@@ -40,16 +32,10 @@ fn compare(desired: &Value, observed: &Value, share: &Value, strictness: Strictn
     let fields = |object: &Value| -> Map<String, Value> {
         let all = object.as_object().into_iter().flatten();
         let but_names = all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
-        but_names
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
+        but_names.map(|(key, value)| (key.clone(), value.clone())).collect()
     };
     let metadata = |object: &Value| -> Map<String, Value> {
-        let metadata = object
-            .get("metadata")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
         let ours =
             metadata.filter(|(key, _)| matches!(key.as_str(), "labels" | "annotations" | "finalizers"));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -57,16 +43,9 @@ fn compare(desired: &Value, observed: &Value, share: &Value, strictness: Strictn
     let nothing = Value::Object(Map::new());
     let mut share = share.clone();
     let owned_metadata = share.as_object_mut().and_then(|share| share.remove("f:metadata"));
-    let mut walk = Walk {
-        path: Vec::new(),
-        strictness,
-    };
+    let mut walk = Walk { path: Vec::new(), strictness };
     walk.enter("metadata", |walk| {
-        walk.map(
-            &metadata(desired),
-            &metadata(observed),
-            owned_metadata.as_ref().unwrap_or(&nothing),
-        )
+        walk.map(&metadata(desired), &metadata(observed), owned_metadata.as_ref().unwrap_or(&nothing))
     })
     .or_else(|| walk.map(&fields(desired), &fields(observed), &share))
 }
@@ -127,10 +106,7 @@ impl Walk {
                 return difference;
             }
         }
-        let given_up = |key: &String| {
-            key.strip_prefix("f:")
-                .is_some_and(|key| !desired.contains_key(key))
-        };
+        let given_up = |key: &String| key.strip_prefix("f:").is_some_and(|key| !desired.contains_key(key));
         let key = owned.as_object()?.keys().find(|key| given_up(key))?;
         self.enter(key.trim_start_matches("f:"), |walk| walk.here())
     }
@@ -150,12 +126,11 @@ impl Walk {
             };
             taken[at] = true;
             let (key, owned) = owned[at];
-            let difference = self.enter(key, |walk| {
-                match observed.iter().find(|candidate| names(key, candidate)) {
+            let difference =
+                self.enter(key, |walk| match observed.iter().find(|candidate| names(key, candidate)) {
                     Some(found) => walk.value(item, found, owned),
                     None => walk.here(),
-                }
-            });
+                });
             if difference.is_some() {
                 return difference;
             }
@@ -168,14 +143,11 @@ impl Walk {
     fn whole(&mut self, desired: &Value, observed: &Value) -> Option<String> {
         match (desired, observed) {
             (Value::Object(desired), Value::Object(observed)) => desired.iter().find_map(|(key, value)| {
-                self.enter(key, |walk| {
-                    walk.whole(value, observed.get(key).unwrap_or(&Value::Null))
-                })
+                self.enter(key, |walk| walk.whole(value, observed.get(key).unwrap_or(&Value::Null)))
             }),
-            (Value::Array(desired), Value::Array(observed)) if desired.len() == observed.len() => desired
-                .iter()
-                .zip(observed)
-                .find_map(|(desired, observed)| self.whole(desired, observed)),
+            (Value::Array(desired), Value::Array(observed)) if desired.len() == observed.len() => {
+                desired.iter().zip(observed).find_map(|(desired, observed)| self.whole(desired, observed))
+            }
             _ if desired == observed || self.same_quantity(desired, observed) => None,
             (desired, Value::Null) if is_zero(desired) => None,
             _ => self.here(),
@@ -189,9 +161,7 @@ impl Walk {
             _ => None,
         };
         self.path.iter().any(|key| QUANTITIES.contains(&key.as_str()))
-            && text(desired)
-                .zip(text(observed))
-                .is_some_and(|(one, other)| same_quantity(&one, &other))
+            && text(desired).zip(text(observed)).is_some_and(|(one, other)| same_quantity(&one, &other))
     }
 
     fn enter<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
@@ -211,14 +181,9 @@ fn names(key: &str, item: &Value) -> bool {
     if let Some(value) = key.strip_prefix("v:") {
         return serde_json::from_str::<Value>(value).is_ok_and(|value| value == *item);
     }
-    let keys: Map<String, Value> = key
-        .strip_prefix("k:")
-        .and_then(|keys| serde_json::from_str(keys).ok())
-        .unwrap_or_default();
-    !keys.is_empty()
-        && keys
-            .iter()
-            .all(|(key, value)| item.get(key).is_none_or(|own| own == value))
+    let keys: Map<String, Value> =
+        key.strip_prefix("k:").and_then(|keys| serde_json::from_str(keys).ok()).unwrap_or_default();
+    !keys.is_empty() && keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value))
 }
 
 fn is_empty(value: &Value) -> bool {

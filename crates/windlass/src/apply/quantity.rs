@@ -8,9 +8,7 @@ pub fn same_quantity(one: &str, other: &str) -> bool {
 
 /// A quantity in billionths, if the text is one that fits.
 fn billionths(text: &str) -> Option<i128> {
-    let end = text
-        .find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-')).unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.len() > 9 || (whole.trim_start_matches(['+', '-']).is_empty() && fraction.is_empty()) {
@@ -45,11 +43,7 @@ fn billionths(text: &str) -> Option<i128> {
         _ => {
             let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
             let factor = 10_i128.checked_pow(exponent.unsigned_abs())?;
-            if exponent < 0 {
-                exact(value, factor)
-            } else {
-                scaled(factor)
-            }
+            if exponent < 0 { exact(value, factor) } else { scaled(factor) }
         }
     }
 }
@@ -71,10 +65,7 @@ mod tests {
             &["-2", "-2000m"],
         ] {
             let values: Vec<_> = forms.iter().map(|form| billionths(form)).collect();
-            assert!(
-                values[0].is_some() && values.iter().all(|value| *value == values[0]),
-                "{forms:?}"
-            );
+            assert!(values[0].is_some() && values.iter().all(|value| *value == values[0]), "{forms:?}");
         }
         for other in ["", "m", "1Gb", "elasticsearch", "1.2.3", "-"] {
             assert_eq!(billionths(other), None, "{other}");

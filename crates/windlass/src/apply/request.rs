@@ -10,8 +10,8 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Pre
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use crate::cache::Stored;
 use crate::annotation::{HOLDS, PREFIX};
+use crate::cache::Stored;
 use crate::explain::{Sent, Trace};
 use crate::metrics::Metrics;
 use crate::plan::Dependent;
@@ -76,13 +76,7 @@ impl From<kube::Error> for ApplyError {
 
 impl Requests {
     pub(crate) fn new(client: Client, operator: String) -> Self {
-        Self {
-            client,
-            operator,
-            permit: Permit::default(),
-            trace: None,
-            metrics: Arc::default(),
-        }
+        Self { client, operator, permit: Permit::default(), trace: None, metrics: Arc::default() }
     }
 
     /// Counts with these metrics.
@@ -92,11 +86,7 @@ impl Requests {
 
     /// Writes only under a permit, and keeps a record of it.
     pub(crate) fn under(&self, permit: Permit, trace: Option<Arc<Trace>>) -> Self {
-        Self {
-            permit,
-            trace,
-            ..self.clone()
-        }
+        Self { permit, trace, ..self.clone() }
     }
 
     /// Makes a dependent that is not there. What is made once is posted, so that it can never overwrite; all else
@@ -108,10 +98,7 @@ impl Requests {
                 .await;
         }
         let api = dependent.kind.api(&self.client, &dependent.name);
-        let params = PostParams {
-            field_manager: Some(self.operator.clone()),
-            ..Default::default()
-        };
+        let params = PostParams { field_manager: Some(self.operator.clone()), ..Default::default() };
         let object: DynamicObject = serde_json::from_value(dependent.desired.clone())
             .map_err(|error| ApplyError::Unreachable(kube::Error::SerdeError(error)))?;
         let sent = Sent {
@@ -134,8 +121,7 @@ impl Requests {
         let mut desired = dependent.desired.clone();
         // The very object that was compared, not one that has taken its name meanwhile.
         desired["metadata"]["uid"] = Value::from(&*observed.uid);
-        self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &desired, force)
-            .await
+        self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &desired, force).await
     }
 
     /// Gives an object back to its owner and touches nothing else.
@@ -158,8 +144,7 @@ impl Requests {
             }
         }
         let body = self.envelope(&dependent.kind, &dependent.name, metadata);
-        self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &body, true)
-            .await
+        self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &body, true).await
     }
 
     /// Says on a primary what has to be cleaned up before it may go: external things, and whether there is anything
@@ -179,25 +164,15 @@ impl Requests {
             metadata["annotations"] = json!({HOLDS: json!(holds).to_string()});
         }
         let body = self.envelope(kind, &observed.name, metadata);
-        self.patch_from("apply", kind, &observed.name, Some(observed), &body, true)
-            .await
+        self.patch_from("apply", kind, &observed.name, Some(observed), &body, true).await
     }
 
     /// Deletes the observed object and no other of its name.
     pub(crate) async fn delete(&self, kind: &Kind, observed: &Stored) -> Result<(), ApplyError> {
-        let preconditions = Preconditions {
-            uid: Some(observed.uid.to_string()),
-            resource_version: None,
-        };
+        let preconditions = Preconditions { uid: Some(observed.uid.to_string()), resource_version: None };
         let params = DeleteParams::background().preconditions(preconditions);
         let api = kind.api(&self.client, &observed.name);
-        let sent = Sent {
-            verb: "delete",
-            kind,
-            name: &observed.name,
-            before: None,
-            body: &Value::Null,
-        };
+        let sent = Sent { verb: "delete", kind, name: &observed.name, before: None, body: &Value::Null };
         match self.send(sent, api.delete(&observed.name.name, &params)).await {
             Err(error) if error.is_not_found() => Ok(()),
             other => other.map(|_| ()),
@@ -215,18 +190,8 @@ impl Requests {
         body["status"] = status.clone();
         let api = kind.api(&self.client, &observed.name);
         let params = PatchParams::apply(&self.operator).force();
-        let sent = Sent {
-            verb: "status",
-            kind,
-            name: &observed.name,
-            before: Some(observed),
-            body: &body,
-        };
-        self.send(
-            sent,
-            api.patch_status(&observed.name.name, &params, &Patch::Apply(&body)),
-        )
-        .await
+        let sent = Sent { verb: "status", kind, name: &observed.name, before: Some(observed), body: &body };
+        self.send(sent, api.patch_status(&observed.name.name, &params, &Patch::Apply(&body))).await
     }
 
     /// Posts an Event, or counts it where the same was posted before.
@@ -234,17 +199,8 @@ impl Requests {
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
         let name = ObjectName::new(namespace, object.metadata.name.clone().unwrap_or_default());
         let api = kind.api(&self.client, &name);
-        let params = PostParams {
-            field_manager: Some(self.operator.clone()),
-            ..Default::default()
-        };
-        let sent = Sent {
-            verb: "event",
-            kind,
-            name: &name,
-            before: None,
-            body: &Value::Null,
-        };
+        let params = PostParams { field_manager: Some(self.operator.clone()), ..Default::default() };
+        let sent = Sent { verb: "event", kind, name: &name, before: None, body: &Value::Null };
         match self.send(sent, api.create(&params, object)).await {
             Err(error) if error.is_conflict() => {}
             answer => return answer.map(|_| ()),
@@ -255,13 +211,8 @@ impl Requests {
         let count = before.data["series"]["count"].as_u64().unwrap_or(1) + 1;
         let time = &object.data["eventTime"];
         let series = json!({"series": {"count": count, "lastObservedTime": time}});
-        let params = PatchParams {
-            field_manager: Some(self.operator.clone()),
-            ..Default::default()
-        };
-        self.send(sent, api.patch(&name.name, &params, &Patch::Merge(&series)))
-            .await
-            .map(|_| ())
+        let params = PatchParams { field_manager: Some(self.operator.clone()), ..Default::default() };
+        self.send(sent, api.patch(&name.name, &params, &Patch::Merge(&series))).await.map(|_| ())
     }
 
     /// An object as it is now.
@@ -292,20 +243,10 @@ impl Requests {
         body: &Value,
         force: bool,
     ) -> Result<DynamicObject, ApplyError> {
-        let params = PatchParams {
-            force,
-            ..PatchParams::apply(&self.operator)
-        };
-        let sent = Sent {
-            verb,
-            kind,
-            name,
-            before,
-            body,
-        };
+        let params = PatchParams { force, ..PatchParams::apply(&self.operator) };
+        let sent = Sent { verb, kind, name, before, body };
         let api = kind.api(&self.client, name);
-        self.send(sent, api.patch(&name.name, &params, &Patch::Apply(body)))
-            .await
+        self.send(sent, api.patch(&name.name, &params, &Patch::Apply(body))).await
     }
 
     /// Changes something outside Kubernetes, under the same rules as all writes.
@@ -321,13 +262,7 @@ impl Requests {
         let result = if answer.is_ok() { "ok" } else { "refused" };
         self.metrics.wrote(&self.operator, kind, verb, result);
         if let Some(trace) = &self.trace {
-            let sent = Sent {
-                verb,
-                kind,
-                name,
-                before: None,
-                body: &Value::Null,
-            };
+            let sent = Sent { verb, kind, name, before: None, body: &Value::Null };
             trace.wrote(&sent, answer.as_ref().err().cloned());
         }
         answer

@@ -52,10 +52,7 @@ fn observed(change: impl FnOnce(&mut Value)) -> Stored {
         "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1"},
     });
     change(&mut tree);
-    Stored::new(
-        serde_json::from_value(tree).unwrap(),
-        &Shares::new([OPERATOR.to_owned()].into()),
-    )
+    Stored::new(serde_json::from_value(tree).unwrap(), &Shares::new([OPERATOR.to_owned()].into()))
 }
 
 fn decided(change: impl FnOnce(&mut Value)) -> Action {
@@ -69,10 +66,7 @@ fn what_is_as_it_should_be_is_left_alone() {
 
 #[test]
 fn what_differs_is_applied() {
-    assert_eq!(
-        decided(|s| s["spec"]["type"] = "NodePort".into()),
-        Action::Apply("spec.type".into())
-    );
+    assert_eq!(decided(|s| s["spec"]["type"] = "NodePort".into()), Action::Apply("spec.type".into()));
     let unmanaged = decided(|s| s["metadata"]["managedFields"] = json!([]));
     assert_eq!(unmanaged, Action::Apply("metadata.managedFields".into()));
 }
@@ -82,10 +76,7 @@ fn a_lost_owner_is_repaired() {
     let lost = |s: &mut Value| s["metadata"]["ownerReferences"] = json!([]);
     assert_eq!(decided(lost), Action::Apply("metadata.ownerReferences".into()));
     let once = dependent(Handle::once);
-    assert_eq!(
-        decide(&once, Some(&observed(lost)), &owner(), true, false),
-        Action::RepairOwner
-    );
+    assert_eq!(decide(&once, Some(&observed(lost)), &owner(), true, false), Action::RepairOwner);
 }
 
 #[test]
@@ -94,41 +85,26 @@ fn what_belongs_to_another_is_never_taken() {
         s["metadata"]["ownerReferences"][0]["uid"] = "other".into();
         s["metadata"]["ownerReferences"][0]["name"] = "q".into();
     };
-    let Action::Leave(condition) = decided(other) else {
-        panic!()
-    };
+    let Action::Leave(condition) = decided(other) else { panic!() };
     assert_eq!(condition.state, State::Failed);
-    assert_eq!(
-        condition.message,
-        "Service n/s belongs to Thing q; rename or delete it"
-    );
+    assert_eq!(condition.message, "Service n/s belongs to Thing q; rename or delete it");
     let once = dependent(Handle::once);
-    assert!(matches!(
-        decide(&once, Some(&observed(other)), &owner(), false, false),
-        Action::Leave(_)
-    ));
+    assert!(matches!(decide(&once, Some(&observed(other)), &owner(), false, false), Action::Leave(_)));
 
     let nobodys = |s: &mut Value| {
         s["metadata"]["ownerReferences"] = json!([]);
         s["metadata"]["labels"] = json!({});
     };
-    let Action::Leave(condition) = decided(nobodys) else {
-        panic!()
-    };
+    let Action::Leave(condition) = decided(nobodys) else { panic!() };
     assert_eq!(condition.reason, "NotOurs");
     // But what is made once may be the user's own from the start.
-    assert_eq!(
-        decide(&once, Some(&observed(nobodys)), &owner(), false, false),
-        Action::Nothing
-    );
+    assert_eq!(decide(&once, Some(&observed(nobodys)), &owner(), false, false), Action::Nothing);
 }
 
 #[test]
 fn the_child_of_a_former_primary_of_the_same_name_is_waited_for() {
     let former = decided(|s| s["metadata"]["ownerReferences"][0]["uid"] = "u0".into());
-    let Action::Leave(condition) = former else {
-        panic!()
-    };
+    let Action::Leave(condition) = former else { panic!() };
     assert_eq!(condition.state, State::Pending);
 }
 
@@ -138,13 +114,8 @@ fn what_is_made_once_is_neither_changed_nor_made_again() {
     let edited = observed(|s| s["spec"]["type"] = "NodePort".into());
     assert_eq!(decide(&once, Some(&edited), &owner(), true, false), Action::Nothing);
     assert_eq!(decide(&once, None, &owner(), false, false), Action::Create);
-    let Action::Leave(condition) = decide(&once, None, &owner(), true, false) else {
-        panic!()
-    };
-    assert_eq!(
-        (condition.state, condition.reason.as_str()),
-        (State::Failed, "Deleted")
-    );
+    let Action::Leave(condition) = decide(&once, None, &owner(), true, false) else { panic!() };
+    assert_eq!((condition.state, condition.reason.as_str()), (State::Failed, "Deleted"));
 }
 
 #[test]
@@ -153,7 +124,9 @@ fn nobodys_object_is_taken_when_asked_and_anothers_never() {
         s["metadata"]["ownerReferences"] = json!([]);
         s["metadata"]["labels"] = json!({});
     };
-    let adopted = |d: &Dependent, change: &dyn Fn(&mut Value)| decide(d, Some(&observed(change)), &owner(), false, true);
+    let adopted = |d: &Dependent, change: &dyn Fn(&mut Value)| {
+        decide(d, Some(&observed(change)), &owner(), false, true)
+    };
     let owners = Action::Apply("metadata.ownerReferences".into());
     assert_eq!(adopted(&dependent(|d| d), &nobodys), owners);
     assert_eq!(adopted(&dependent(Handle::once), &nobodys), Action::RepairOwner);
@@ -201,7 +174,8 @@ fn an_unowned_dependent_says_for_whom_it_was_made() {
 #[test]
 fn beyond_the_reach_of_garbage_collection_a_label_names_the_owner() {
     let mut plan = Plan::new(owner());
-    let service: Service = serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "far"}})).unwrap();
+    let service: Service =
+        serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "far"}})).unwrap();
     plan.add(service);
     let far = plan.finish().0.pop().unwrap();
     assert!(far.needs_cleanup(&owner()));

@@ -12,11 +12,7 @@ impl Cache {
     pub(super) fn arrived(&self, kind: &Kind, stored: Stored) {
         let stored = Arc::new(stored);
         let mut inner = self.lock();
-        let Inner {
-            stores,
-            index,
-            statuses,
-        } = &mut *inner;
+        let Inner { stores, index, statuses } = &mut *inner;
         let Some(store) = stores.get_mut(kind) else { return };
         store.seen(&stored.name);
         if !store.is_news(&stored) {
@@ -40,13 +36,8 @@ impl Cache {
             }
             tracing::trace!(primary = %key.name, ?kind, name = %stored.name, only_status, "changed");
             // A status is the work of some controller, and a list holds what was there before.
-            let urgency = if listing || only_status {
-                Urgency::Routine
-            } else {
-                Urgency::Change
-            };
-            self.queue
-                .note(&key, Cause::Changed(kind.clone(), stored.name.clone()));
+            let urgency = if listing || only_status { Urgency::Routine } else { Urgency::Change };
+            self.queue.note(&key, Cause::Changed(kind.clone(), stored.name.clone()));
             self.queue.add_with(key, urgency);
         }
     }
@@ -63,8 +54,7 @@ impl Cache {
         }
         let old = store.remove(&stored.name);
         for key in index.touched(kind, old.as_deref().or(Some(stored)), None) {
-            self.queue
-                .note(&key, Cause::Gone(kind.clone(), stored.name.clone()));
+            self.queue.note(&key, Cause::Gone(kind.clone(), stored.name.clone()));
             self.queue.add_with(key, Urgency::Change);
         }
     }
@@ -81,8 +71,7 @@ impl Cache {
         let Some(store) = stores.get_mut(kind) else { return };
         for old in store.finish_listing() {
             for key in index.touched(kind, Some(&old), None) {
-                self.queue
-                    .note(&key, Cause::Gone(kind.clone(), old.name.clone()));
+                self.queue.note(&key, Cause::Gone(kind.clone(), old.name.clone()));
                 self.queue.add(key);
             }
         }
@@ -118,8 +107,7 @@ impl Cache {
             None => store.others_remove(name),
         }
         for key in std::mem::take(&mut store.waiting) {
-            self.queue
-                .note(&key, Cause::Changed(kind.clone(), name.clone()));
+            self.queue.note(&key, Cause::Changed(kind.clone(), name.clone()));
             self.queue.add(key);
         }
     }

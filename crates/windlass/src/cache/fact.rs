@@ -94,10 +94,7 @@ impl Cache {
     pub(crate) fn fact_version(&self, kind: &Kind, name: &ObjectName) -> u64 {
         let inner = self.lock();
         let versions = inner.stores.get(kind).map(|store| &store.fact_versions);
-        versions
-            .and_then(|versions| versions.get(name))
-            .copied()
-            .unwrap_or(0)
+        versions.and_then(|versions| versions.get(name)).copied().unwrap_or(0)
     }
 
     /// Whether some record names an external thing.

@@ -45,13 +45,7 @@ impl Record {
 impl Index {
     pub(super) fn new(primaries: Vec<Kind>) -> Self {
         let (by_name, selectors, by_uid, records) = Default::default();
-        Self {
-            primaries,
-            by_name,
-            selectors,
-            by_uid,
-            records,
-        }
+        Self { primaries, by_name, selectors, by_uid, records }
     }
 
     /// The kind of each controller.
@@ -61,13 +55,7 @@ impl Index {
 
     /// Records one read at once, so that a change that comes while the plan runs is not missed.
     pub(super) fn add(&mut self, reader: &PrimaryKey, read: &Read) {
-        if !self
-            .records
-            .entry(reader.clone())
-            .or_default()
-            .reads
-            .insert(read.clone())
-        {
+        if !self.records.entry(reader.clone()).or_default().reads.insert(read.clone()) {
             return;
         }
         match read {
@@ -88,10 +76,7 @@ impl Index {
         if record.uid != uid {
             let old = std::mem::replace(&mut record.uid, uid.to_owned());
             remove(&mut self.by_uid, &old, reader);
-            self.by_uid
-                .entry(uid.to_owned())
-                .or_default()
-                .insert(reader.clone());
+            self.by_uid.entry(uid.to_owned()).or_default().insert(reader.clone());
         }
         let record = self.records.entry(reader.clone()).or_default();
         let stale: Vec<Read> = record.reads.difference(reads).cloned().collect();
@@ -132,10 +117,7 @@ impl Index {
         if let Some(stored) = new.or(old) {
             for (controller, primary) in self.primaries.iter().enumerate() {
                 if primary == kind {
-                    touched.insert(PrimaryKey {
-                        controller,
-                        name: stored.name.clone(),
-                    });
+                    touched.insert(PrimaryKey { controller, name: stored.name.clone() });
                 }
             }
         }
@@ -150,19 +132,12 @@ impl Index {
     /// Who has read this object by its name.
     pub(super) fn named_by(&self, kind: &Kind, name: &ObjectName) -> BTreeSet<PrimaryKey> {
         let names = self.by_name.get(kind);
-        names
-            .and_then(|names| names.get(name))
-            .cloned()
-            .unwrap_or_default()
+        names.and_then(|names| names.get(name)).cloned().unwrap_or_default()
     }
 
     /// The objects of a kind that somebody has read by their names.
     pub(super) fn names_of(&self, kind: &Kind) -> Vec<ObjectName> {
-        self.by_name
-            .get(kind)
-            .into_iter()
-            .flat_map(|names| names.keys().cloned())
-            .collect()
+        self.by_name.get(kind).into_iter().flat_map(|names| names.keys().cloned()).collect()
     }
 
     /// The external things that a primary has read.

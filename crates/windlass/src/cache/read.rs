@@ -19,12 +19,7 @@ pub(crate) enum Read {
     Named { kind: Kind, name: ObjectName },
     /// All objects that match a selector, in one namespace or in all. `text` is the selector's written form, by
     /// which reads are told apart.
-    Selected {
-        kind: Kind,
-        namespace: Option<String>,
-        text: String,
-        selector: Selector,
-    },
+    Selected { kind: Kind, namespace: Option<String>, text: String, selector: Selector },
 }
 
 impl Read {
@@ -33,12 +28,7 @@ impl Read {
     }
 
     pub(crate) fn selected(kind: Kind, namespace: Option<String>, selector: Selector) -> Self {
-        Self::Selected {
-            kind,
-            namespace,
-            text: selector.to_string(),
-            selector,
-        }
+        Self::Selected { kind, namespace, text: selector.to_string(), selector }
     }
 
     pub(crate) fn kind(&self) -> &Kind {
@@ -51,12 +41,8 @@ impl Read {
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         match self {
             Self::Named { name, .. } => stored.name == *name,
-            Self::Selected {
-                namespace, selector, ..
-            } => {
-                namespace
-                    .as_ref()
-                    .is_none_or(|namespace| *namespace == stored.name.namespace)
+            Self::Selected { namespace, selector, .. } => {
+                namespace.as_ref().is_none_or(|namespace| *namespace == stored.name.namespace)
                     && selector.matches(&stored.labels)
             }
         }
@@ -65,12 +51,7 @@ impl Read {
     fn key(&self) -> (&Kind, Option<&ObjectName>, Option<&String>, &str) {
         match self {
             Self::Named { kind, name } => (kind, Some(name), None, ""),
-            Self::Selected {
-                kind,
-                namespace,
-                text,
-                ..
-            } => (kind, None, namespace.as_ref(), text),
+            Self::Selected { kind, namespace, text, .. } => (kind, None, namespace.as_ref(), text),
         }
     }
 }
@@ -79,12 +60,7 @@ impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named { kind, name } => write!(f, "{kind} {name}"),
-            Self::Selected {
-                kind,
-                namespace,
-                text,
-                ..
-            } => {
+            Self::Selected { kind, namespace, text, .. } => {
                 write!(f, "{}", kind.plural())?;
                 match namespace {
                     Some(namespace) => write!(f, " in {namespace}")?,

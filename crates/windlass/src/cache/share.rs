@@ -28,10 +28,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     pub(crate) fn new(operators: BTreeSet<String>) -> Self {
-        Self {
-            operators,
-            known: Mutex::default(),
-        }
+        Self { operators, known: Mutex::default() }
     }
 
     /// Our share in an object with these managedFields.
@@ -39,10 +36,7 @@ impl Shares {
         let applied = |entry: &ManagedFieldsEntry| {
             entry.operation.as_deref() == Some("Apply")
                 && entry.subresource.as_deref().unwrap_or_default().is_empty()
-                && entry
-                    .manager
-                    .as_ref()
-                    .is_some_and(|manager| self.operators.contains(manager))
+                && entry.manager.as_ref().is_some_and(|manager| self.operators.contains(manager))
         };
         let entry = managed_fields.into_iter().find(applied)?;
         let mut fields = entry.fields_v1?.0;
@@ -50,10 +44,7 @@ impl Shares {
         if let Some(metadata) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) {
             metadata.remove("f:ownerReferences");
         }
-        let share = Share {
-            manager: entry.manager.unwrap_or_default(),
-            fields,
-        };
+        let share = Share { manager: entry.manager.unwrap_or_default(), fields };
         let text = format!("{} {}", share.manager, share.fields);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() > 1024 {
@@ -64,11 +55,7 @@ impl Shares {
 
     /// Whether an operator of this process made the object.
     pub(crate) fn made_here(&self, stored: &Stored) -> bool {
-        stored.share.is_some()
-            || stored
-                .labels
-                .get(MANAGED_BY)
-                .is_some_and(|by| self.operators.contains(by))
+        stored.share.is_some() || stored.labels.get(MANAGED_BY).is_some_and(|by| self.operators.contains(by))
     }
 
     /// Whether a read selects only among what operators of this process made, which is always kept.

@@ -52,11 +52,7 @@ impl Default for Sign {
 
 impl Store {
     pub(super) fn of(kind: &Kind) -> Self {
-        Self {
-            on_demand: kind.is_external(),
-            loaded: kind.is_external(),
-            ..Self::default()
-        }
+        Self { on_demand: kind.is_external(), loaded: kind.is_external(), ..Self::default() }
     }
 
     pub(super) fn named(&self, name: &ObjectName) -> Lookup {
@@ -87,10 +83,7 @@ impl Store {
         self.remove(&stored.name);
         self.seen(&stored.name);
         for owner in &stored.owners {
-            self.by_owner
-                .entry(owner.clone())
-                .or_default()
-                .insert(stored.name.clone());
+            self.by_owner.entry(owner.clone()).or_default().insert(stored.name.clone());
         }
         self.entries.insert(stored.name.clone(), stored);
     }
@@ -138,12 +131,7 @@ impl Store {
             return Vec::new();
         };
         self.others.retain(|name| seen.contains(name));
-        let gone: Vec<_> = self
-            .entries
-            .keys()
-            .filter(|name| !seen.contains(&hash(name)))
-            .cloned()
-            .collect();
+        let gone: Vec<_> = self.entries.keys().filter(|name| !seen.contains(&hash(name))).cloned().collect();
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 }

@@ -30,21 +30,13 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn new(object: DynamicObject, shares: &Shares) -> Self {
-        let DynamicObject {
-            types,
-            mut metadata,
-            mut data,
-        } = object;
+        let DynamicObject { types, mut metadata, mut data } = object;
         let share = shares.of(metadata.managed_fields.take().unwrap_or_default());
         let owners = metadata.owner_references.iter().flatten();
         let beyond = metadata.labels.iter().flatten();
         let beyond = beyond.filter(|(label, _)| *label == OWNER).map(|(_, uid)| uid.as_str().into());
         let owners = owners.map(|owner| owner.uid.as_str().into()).chain(beyond).collect();
-        let resource_version = metadata
-            .resource_version
-            .as_deref()
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(0);
+        let resource_version = metadata.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or(0);
         if let Some(types) = types {
             data["apiVersion"] = types.api_version.into();
             data["kind"] = types.kind.into();
@@ -52,10 +44,7 @@ impl Stored {
         // Hashed without what changes at every write and means nothing.
         let version = metadata.resource_version.take();
         data["metadata"] = serde_json::to_value(&metadata).unwrap_or_default();
-        let status = data
-            .as_object_mut()
-            .and_then(|data| data.remove("status"))
-            .unwrap_or_default();
+        let status = data.as_object_mut().and_then(|data| data.remove("status")).unwrap_or_default();
         let content = quick_hash(&data);
         let status_hash = quick_hash(&status);
         if !status.is_null() {
@@ -91,10 +80,7 @@ impl Stored {
     }
 
     pub(crate) fn marked_deleting(&self) -> Self {
-        Self {
-            deleting: true,
-            ..self.clone()
-        }
+        Self { deleting: true, ..self.clone() }
     }
 
     /// Whether nothing that anybody reads differs.

@@ -20,12 +20,7 @@ impl Fixture {
         let (sender, commands) = mpsc::unbounded_channel();
         let queue = Arc::new(Queue::new(Context::seeded(1)));
         let cache = Cache::new(Arc::clone(&queue), sender, vec![], [OPERATOR.to_owned()].into());
-        let mut fixture = Self {
-            cache,
-            queue,
-            commands,
-            kind: Kind::of::<ConfigMap>(),
-        };
+        let mut fixture = Self { cache, queue, commands, kind: Kind::of::<ConfigMap>() };
         fixture.cache.open(&fixture.kind);
         fixture.list(objects);
         assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(_))));
@@ -39,10 +34,7 @@ impl Fixture {
     }
 
     fn stored(&self, object: &Value) -> Stored {
-        Stored::new(
-            serde_json::from_value(object.clone()).unwrap(),
-            self.cache.shares(),
-        )
+        Stored::new(serde_json::from_value(object.clone()).unwrap(), self.cache.shares())
     }
 
     fn arrived(&self, object: &Value) {
@@ -54,8 +46,7 @@ impl Fixture {
     }
 
     fn named(&self, reader: &str, name: &str) -> Lookup {
-        self.cache
-            .named(&key(reader), &self.kind, &ObjectName::new("n", name))
+        self.cache.named(&key(reader), &self.kind, &ObjectName::new("n", name))
     }
 
     fn select(&self, reader: &str, labels: &[(&str, &str)]) -> Option<usize> {
@@ -79,10 +70,7 @@ impl Fixture {
 }
 
 fn key(name: &str) -> PrimaryKey {
-    PrimaryKey {
-        controller: 0,
-        name: ObjectName::new("n", name),
-    }
+    PrimaryKey { controller: 0, name: ObjectName::new("n", name) }
 }
 
 fn object(name: &str, version: u64, labels: Value) -> Value {
@@ -130,13 +118,7 @@ async fn what_an_owner_owns_queues_it() {
         json!([{"apiVersion": "v1", "kind": "X", "name": "owner", "uid": "uid-owner"}]);
     fixture.arrived(&child);
     assert_eq!(fixture.queued().await, ["owner"]);
-    assert_eq!(
-        fixture
-            .cache
-            .owned(std::slice::from_ref(&fixture.kind), "uid-owner")
-            .len(),
-        1
-    );
+    assert_eq!(fixture.cache.owned(std::slice::from_ref(&fixture.kind), "uid-owner").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,17 +137,11 @@ async fn an_older_event_does_not_undo_our_own_write() {
     fixture.named("bystander", "a");
     let written = serde_json::from_value(object("a", 9, json!({}))).unwrap();
     fixture.cache.wrote(&key("writer"), &fixture.kind, written);
-    assert_eq!(
-        fixture.queued().await,
-        ["bystander"],
-        "the writer has seen its own write"
-    );
+    assert_eq!(fixture.queued().await, ["bystander"], "the writer has seen its own write");
     fixture.arrived(&object("a", 8, json!({})));
     fixture.arrived(&object("a", 9, json!({})));
     assert!(fixture.queued().await.is_empty());
-    let Lookup::Present(stored) = fixture.named("writer", "a") else {
-        panic!()
-    };
+    let Lookup::Present(stored) = fixture.named("writer", "a") else { panic!() };
     assert_eq!(stored.resource_version, 9);
 }
 
@@ -185,9 +161,7 @@ fn a_first_status_is_only_a_status() {
 async fn what_nobody_names_is_not_kept_and_fetched_when_somebody_does() {
     let mut fixture = Fixture::new(&[object("a", 1, json!({})), object("b", 2, json!({}))]);
     assert!(matches!(fixture.named("reader", "a"), Lookup::Loading));
-    let Ok(Command::Fetch(_, name)) = fixture.commands.try_recv() else {
-        panic!("nothing fetched")
-    };
+    let Ok(Command::Fetch(_, name)) = fixture.commands.try_recv() else { panic!("nothing fetched") };
     assert!(matches!(fixture.named("reader", "a"), Lookup::Loading));
     assert!(fixture.commands.try_recv().is_err(), "fetched once");
     let fetched = fixture.stored(&object("a", 1, json!({})));
@@ -200,10 +174,7 @@ async fn what_nobody_names_is_not_kept_and_fetched_when_somebody_does() {
 #[tokio::test(start_paused = true)]
 async fn a_selector_over_all_lists_again_but_one_over_our_own_does_not() {
     let mut fixture = Fixture::new(&[object("a", 1, json!({"x": "y"}))]);
-    assert_eq!(
-        fixture.select("reader", &[(crate::MANAGED_BY, OPERATOR)]),
-        Some(0)
-    );
+    assert_eq!(fixture.select("reader", &[(crate::MANAGED_BY, OPERATOR)]), Some(0));
     assert!(fixture.commands.try_recv().is_err());
     assert_eq!(fixture.select("reader", &[("x", "y")]), None);
     assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(_))));

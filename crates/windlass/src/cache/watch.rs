@@ -92,9 +92,7 @@ fn describe(error: &watcher::Error) -> String {
 }
 
 fn pause(context: &Context, failures: u32) -> Duration {
-    let longest = Duration::from_millis(200)
-        .saturating_mul(1 << failures.min(10))
-        .min(LONGEST_PAUSE);
+    let longest = Duration::from_millis(200).saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE);
     let jitter = context.below(longest.as_millis() as u64 / 2);
     longest / 2 + Duration::from_millis(jitter)
 }

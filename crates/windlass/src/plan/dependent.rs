@@ -91,10 +91,7 @@ impl Dependent {
     }
 
     pub(crate) fn type_name(&self) -> &str {
-        self.config
-            .type_name
-            .as_deref()
-            .unwrap_or_else(|| self.kind.name())
+        self.config.type_name.as_deref().unwrap_or_else(|| self.kind.name())
     }
 
     /// Made here, and then the user's.

@@ -43,13 +43,8 @@ impl<'a> Snapshot<'a> {
         Self {
             client,
             shares: Shares::new([operator.name().to_owned()].into()),
-            externals: externals
-                .map(|external| (external.kind(), Arc::clone(external)))
-                .collect(),
-            picture: Picture {
-                inner: Arc::default(),
-                context: context.clone(),
-            },
+            externals: externals.map(|external| (external.kind(), Arc::clone(external))).collect(),
+            picture: Picture { inner: Arc::default(), context: context.clone() },
         }
     }
 
@@ -85,22 +80,14 @@ impl<'a> Snapshot<'a> {
                     let key = (kind.clone(), name.clone());
                     self.picture.lock().objects.insert(key, found);
                 }
-                Read::Selected {
-                    kind,
-                    namespace,
-                    text,
-                    ..
-                } => {
+                Read::Selected { kind, namespace, text, .. } => {
                     let params = ListParams::default().labels(text);
                     let found = self.list(kind, namespace.as_deref(), &params).await?;
                     let mut inner = self.picture.lock();
                     for stored in found {
                         let key = (kind.clone(), stored.name.clone());
                         // What would be made or changed stays as it would be.
-                        inner
-                            .objects
-                            .entry(key)
-                            .or_insert_with(|| Lookup::Present(Arc::new(stored)));
+                        inner.objects.entry(key).or_insert_with(|| Lookup::Present(Arc::new(stored)));
                     }
                     inner.selected.insert(read.clone());
                 }
@@ -122,9 +109,8 @@ impl<'a> Snapshot<'a> {
         }
         let found = kind.api(self.client, name).get_opt(&name.name).await;
         let found = found.map_err(|error| failed(format!("{kind} {name}"), &error))?;
-        Ok(found.map_or(Lookup::Absent, |object| {
-            Lookup::Present(Arc::new(Stored::new(object, &self.shares)))
-        }))
+        Ok(found
+            .map_or(Lookup::Absent, |object| Lookup::Present(Arc::new(Stored::new(object, &self.shares)))))
     }
 
     /// All objects of a kind; none where the cluster does not know the kind.
@@ -149,7 +135,11 @@ impl<'a> Snapshot<'a> {
     }
 
     /// A primary as it would be after this manifest was applied.
-    pub(super) async fn as_applied(&self, kind: &Kind, object: &DynamicObject) -> Result<Stored, PreviewError> {
+    pub(super) async fn as_applied(
+        &self,
+        kind: &Kind,
+        object: &DynamicObject,
+    ) -> Result<Stored, PreviewError> {
         let mut object = object.clone();
         if kind.namespaced() {
             object.metadata.namespace.get_or_insert_with(|| "default".into());
@@ -212,8 +202,5 @@ impl Source for Picture {
 }
 
 fn failed(what: String, error: &kube::Error) -> PreviewError {
-    PreviewError::Read {
-        what,
-        message: error.to_string(),
-    }
+    PreviewError::Read { what, message: error.to_string() }
 }

@@ -25,21 +25,13 @@ struct Lane<K> {
 
 impl<K> Default for Lanes<K> {
     fn default() -> Self {
-        Self {
-            changes: Lane::default(),
-            routine: Lane::default(),
-            queued: BTreeMap::new(),
-            passed: 0,
-        }
+        Self { changes: Lane::default(), routine: Lane::default(), queued: BTreeMap::new(), passed: 0 }
     }
 }
 
 impl<K> Default for Lane<K> {
     fn default() -> Self {
-        Self {
-            tenants: BTreeMap::new(),
-            turns: VecDeque::new(),
-        }
+        Self { tenants: BTreeMap::new(), turns: VecDeque::new() }
     }
 }
 

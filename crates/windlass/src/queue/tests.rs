@@ -19,11 +19,7 @@ async fn a_key_is_given_out_once_and_never_to_two_workers() {
     assert_eq!(queue.next().await, "a");
     queue.add("a");
     assert_eq!(queue.next().await, "b");
-    assert!(
-        tokio::time::timeout(Duration::from_secs(9), queue.next())
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_secs(9), queue.next()).await.is_err());
     queue.done(&"a");
     assert_eq!(queue.next().await, "a");
 }
@@ -34,10 +30,7 @@ async fn pauses_double_up_to_a_limit_and_success_resets_them() {
     let mut longest = FIRST_PAUSE;
     for _ in 0..40 {
         let pause = queue.retry("a");
-        assert!(
-            pause <= longest && pause >= longest / 2,
-            "{pause:?} of {longest:?}"
-        );
+        assert!(pause <= longest && pause >= longest / 2, "{pause:?} of {longest:?}");
         longest = (longest * 2).min(LONGEST_PAUSE);
         let before = Instant::now();
         assert_eq!(queue.next().await, "a");
@@ -55,11 +48,7 @@ async fn a_change_does_not_wait_for_the_pause_and_replaces_it() {
     queue.add("a");
     assert_eq!(queue.next().await, "a");
     queue.done(&"a");
-    assert!(
-        tokio::time::timeout(Duration::from_secs(200), queue.next())
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_secs(200), queue.next()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

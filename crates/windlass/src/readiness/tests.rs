@@ -10,21 +10,16 @@ use crate::{Object, State};
 fn judge<K: Object>(object: Value) -> State {
     let mut object = object;
     object["metadata"]["name"] = "x".into();
-    let stored = Stored::new(
-        serde_json::from_value(object).unwrap(),
-        &Shares::new(Default::default()),
-    );
+    let stored = Stored::new(serde_json::from_value(object).unwrap(), &Shares::new(Default::default()));
     of(&Kind::of::<K>(), &stored).state
 }
 
 #[test]
 fn a_deployment_is_ready_when_its_last_generation_is_rolled_out() {
     let with = |observed: i64, updated: i64, all: i64, available: i64| {
-        judge::<Deployment>(
-            json!({"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": {
+        judge::<Deployment>(json!({"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": {
             "observedGeneration": observed, "updatedReplicas": updated, "replicas": all,
-            "availableReplicas": available}}),
-        )
+            "availableReplicas": available}}))
     };
     assert_eq!(with(2, 1, 1, 1), State::Ready);
     assert_eq!(with(1, 1, 1, 1), State::Pending);
@@ -39,10 +34,8 @@ fn a_deployment_is_ready_when_its_last_generation_is_rolled_out() {
 #[test]
 fn a_stateful_set_is_ready_when_all_are_updated_and_ready() {
     let with = |updated: i64, ready: i64| {
-        judge::<StatefulSet>(
-            json!({"metadata": {"generation": 1}, "spec": {"replicas": 2}, "status": {
-            "observedGeneration": 1, "updatedReplicas": updated, "readyReplicas": ready}}),
-        )
+        judge::<StatefulSet>(json!({"metadata": {"generation": 1}, "spec": {"replicas": 2}, "status": {
+            "observedGeneration": 1, "updatedReplicas": updated, "readyReplicas": ready}}))
     };
     assert_eq!(with(2, 2), State::Ready);
     assert_eq!(with(1, 2), State::Pending);
@@ -60,26 +53,11 @@ fn a_job_is_ready_when_complete_and_failed_when_it_says_so() {
 
 #[test]
 fn the_other_usual_kinds() {
-    assert_eq!(
-        judge::<PersistentVolumeClaim>(json!({"status": {"phase": "Bound"}})),
-        State::Ready
-    );
-    assert_eq!(
-        judge::<PersistentVolumeClaim>(json!({"status": {"phase": "Pending"}})),
-        State::Pending
-    );
-    assert_eq!(
-        judge::<PersistentVolumeClaim>(json!({"status": {"phase": "Lost"}})),
-        State::Failed
-    );
-    assert_eq!(
-        judge::<Service>(json!({"spec": {"type": "ClusterIP"}})),
-        State::Ready
-    );
-    assert_eq!(
-        judge::<Service>(json!({"spec": {"type": "LoadBalancer"}})),
-        State::Pending
-    );
+    assert_eq!(judge::<PersistentVolumeClaim>(json!({"status": {"phase": "Bound"}})), State::Ready);
+    assert_eq!(judge::<PersistentVolumeClaim>(json!({"status": {"phase": "Pending"}})), State::Pending);
+    assert_eq!(judge::<PersistentVolumeClaim>(json!({"status": {"phase": "Lost"}})), State::Failed);
+    assert_eq!(judge::<Service>(json!({"spec": {"type": "ClusterIP"}})), State::Ready);
+    assert_eq!(judge::<Service>(json!({"spec": {"type": "LoadBalancer"}})), State::Pending);
     assert_eq!(judge::<ConfigMap>(json!({})), State::Ready);
     // Anything with standard conditions.
     let ready = |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});

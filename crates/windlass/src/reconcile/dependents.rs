@@ -40,15 +40,10 @@ impl Pass<'_> {
         for dependent in &planned.dependents {
             // Without it, the fact of an external thing would not be kept.
             if dependent.config.watched || dependent.kind.is_external() {
-                findings
-                    .reads
-                    .insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
+                findings.reads.insert(Read::named(dependent.kind.clone(), dependent.name.clone()));
             }
             let settled = if !seen.insert((&dependent.kind, &dependent.name)) {
-                refused(
-                    "DeclaredTwice",
-                    format!("{} {} is planned twice", dependent.kind, dependent.name),
-                )
+                refused("DeclaredTwice", format!("{} {} is planned twice", dependent.kind, dependent.name))
             } else if !(self.controller.owns().contains(&dependent.kind)
                 || dependent.kind.is_external()
                 || dependent.only_looked_at())
@@ -89,17 +84,11 @@ impl Pass<'_> {
         }
         for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
             let made_here = stored.labels.get(MANAGED_BY) == Some(operator)
-                || stored
-                    .share
-                    .as_ref()
-                    .is_some_and(|share| share.manager == *operator);
+                || stored.share.as_ref().is_some_and(|share| share.manager == *operator);
             if stored.deleting || !made_here || planned.contains(&(&kind, &stored.name)) {
                 continue;
             }
-            if self
-                .wishes
-                .ignores(&Dependent::new(kind.clone(), stored.name.clone()))
-            {
+            if self.wishes.ignores(&Dependent::new(kind.clone(), stored.name.clone())) {
                 continue;
             }
             tracing::info!(primary = %self.key.name, %kind, name = %stored.name, "pruning");
@@ -131,23 +120,16 @@ impl Pass<'_> {
         findings: &mut Findings,
     ) -> Settled {
         let remembered = previous.entry(dependent.type_name(), &title(subject, dependent).name);
-        let remembered = remembered
-            .and_then(|entry| entry.attributes.get(MADE))
-            .filter(|_| dependent.once());
+        let remembered = remembered.and_then(|entry| entry.attributes.get(MADE)).filter(|_| dependent.once());
         if dependent.kind.is_external() {
-            return self
-                .settle_external(dependent, held, remembered.is_some(), findings)
-                .await;
+            return self.settle_external(dependent, held, remembered.is_some(), findings).await;
         }
         let observed = match self.cache().named(self.key, &dependent.kind, &dependent.name) {
             Lookup::Failed(error) => return refused("CannotObserve", error),
             Lookup::Loading => {
                 self.note_loading(&dependent.kind, findings);
                 let message = format!("{} are being loaded", dependent.kind.plural());
-                return Settled {
-                    matters: true,
-                    ..refused_with(Condition::pending("Loading", message))
-                };
+                return Settled { matters: true, ..refused_with(Condition::pending("Loading", message)) };
             }
             Lookup::Absent => None,
             Lookup::Present(stored) => Some(stored),
@@ -167,16 +149,11 @@ impl Pass<'_> {
             remembered.is_some(),
             self.wishes.adopts(dependent),
         );
-        self.trace
-            .compared(&dependent.kind, &dependent.name, || action.found());
+        self.trace.compared(&dependent.kind, &dependent.name, || action.found());
         if let Some(held) = held
             && !matches!(action, Action::Nothing | Action::Leave(_))
         {
-            return Settled {
-                observed: observed.is_some(),
-                matters: true,
-                ..refused_with(held)
-            };
+            return Settled { observed: observed.is_some(), matters: true, ..refused_with(held) };
         }
         let written = match (&action, observed.as_deref()) {
             (Action::Nothing, _) => {
@@ -185,20 +162,11 @@ impl Pass<'_> {
             }
             (Action::Leave(condition), _) => {
                 let uid = remembered.cloned();
-                return Settled {
-                    observed: observed.is_some(),
-                    uid,
-                    ..refused_with(condition.clone())
-                };
+                return Settled { observed: observed.is_some(), uid, ..refused_with(condition.clone()) };
             }
             (Action::Create, _) => Some(self.create(dependent).await),
             (Action::RepairOwner, Some(now)) => {
-                Some(
-                    self.requests
-                        .repair_owner(dependent, now)
-                        .await
-                        .map_err(Condition::from),
-                )
+                Some(self.requests.repair_owner(dependent, now).await.map_err(Condition::from))
             }
             (Action::Apply(path), Some(now)) => {
                 tracing::debug!(primary = %self.key.name, kind = %dependent.kind, name = %dependent.name, path);
@@ -212,17 +180,12 @@ impl Pass<'_> {
             Some(Err(condition)) => {
                 // A fight is over when somebody gives in, not after a pause.
                 findings.retry |= condition.reason != FIGHTING;
-                return Settled {
-                    observed: observed.is_some(),
-                    ..refused_with(condition)
-                };
+                return Settled { observed: observed.is_some(), ..refused_with(condition) };
             }
             None => observed,
         };
         Settled {
-            condition: observed
-                .as_ref()
-                .map_or_else(Condition::ready, |now| dependent.judge(now)),
+            condition: observed.as_ref().map_or_else(Condition::ready, |now| dependent.judge(now)),
             observed: observed.is_some(),
             wrote,
             uid: observed.filter(|_| dependent.once()).map(|now| now.uid.to_string()),
@@ -254,10 +217,7 @@ impl Pass<'_> {
             return None;
         }
         if let Some(conflict) = &writes.conflict {
-            let share = observed
-                .share
-                .as_ref()
-                .map_or(&Value::Null, |share| &share.fields);
+            let share = observed.share.as_ref().map_or(&Value::Null, |share| &share.fields);
             if difference_in_value(&dependent.desired, &observed.value(), share).is_some() {
                 return Some(Err(Condition::failed(FIGHTING, conflict)));
             }
@@ -302,12 +262,7 @@ impl From<ApplyError> for Condition {
             ApplyError::Refused(_) => State::Failed,
             ApplyError::Unreachable(_) | ApplyError::Silent | ApplyError::Deposed(_) => State::Pending,
         };
-        Self {
-            state,
-            reason: error.reason(),
-            message: error.to_string(),
-            attributes: BTreeMap::new(),
-        }
+        Self { state, reason: error.reason(), message: error.to_string(), attributes: BTreeMap::new() }
     }
 }
 
@@ -325,11 +280,5 @@ pub(super) fn refused(reason: &str, message: String) -> Settled {
 }
 
 pub(super) fn refused_with(condition: Condition) -> Settled {
-    Settled {
-        condition,
-        observed: false,
-        wrote: false,
-        uid: None,
-        matters: true,
-    }
+    Settled { condition, observed: false, wrote: false, uid: None, matters: true }
 }

@@ -22,7 +22,10 @@ impl Pass<'_> {
         let now = match self.cache().named(self.key, kind, &dependent.name) {
             Lookup::Loading => {
                 findings.loading = true;
-                return refused_with(Condition::pending("Loading", format!("{kind} {id} is being looked at")));
+                return refused_with(Condition::pending(
+                    "Loading",
+                    format!("{kind} {id} is being looked at"),
+                ));
             }
             Lookup::Failed(error) => {
                 let message = format!("failed to observe {kind} {id}: {error}");
@@ -60,10 +63,7 @@ impl Pass<'_> {
         match (differs, held, now) {
             (Err(error), ..) => refused("Undecodable", format!("failed to compare {kind} {id}: {error}")),
             (Ok(false), _, Some(now)) => settled(external.condition(&now)),
-            (Ok(_), Some(held), now) => Settled {
-                observed: now.is_some(),
-                ..refused_with(held)
-            },
+            (Ok(_), Some(held), now) => Settled { observed: now.is_some(), ..refused_with(held) },
             (Ok(_), None, before) => {
                 tracing::info!(primary = %self.key.name, %kind, id, "applying");
                 let apply = external.apply(id, &dependent.desired);
@@ -74,10 +74,7 @@ impl Pass<'_> {
                         self.cache().wrote_fact(kind, &dependent.name, Some(stored(id, now)));
                         // What applying does not change is tried again, but not at once.
                         findings.retry |= !wrote;
-                        Settled {
-                            wrote,
-                            ..settled(condition)
-                        }
+                        Settled { wrote, ..settled(condition) }
                     }
                     Err(error) => {
                         findings.retry = true;

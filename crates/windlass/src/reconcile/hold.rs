@@ -31,9 +31,7 @@ impl Ledger {
         let holds = annotations.and_then(|all| all.get(HOLDS)).and_then(Value::as_str);
         Self {
             finalizer: finalizers.is_some_and(|all| all.iter().any(|one| *one == ours)),
-            holds: holds
-                .and_then(|text| serde_json::from_str(text).ok())
-                .unwrap_or_default(),
+            holds: holds.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
         }
     }
 }
@@ -47,19 +45,13 @@ impl Pass<'_> {
         planned: &Planned,
         findings: &mut Findings,
     ) -> bool {
-        let beyond: Vec<&Dependent> = planned
-            .dependents
-            .iter()
-            .filter(|dependent| dependent.needs_cleanup(subject.owner()))
-            .collect();
+        let beyond: Vec<&Dependent> =
+            planned.dependents.iter().filter(|dependent| dependent.needs_cleanup(subject.owner())).collect();
         if beyond.is_empty() {
             return true;
         }
         let now = self.ledger();
-        let mut wanted = Ledger {
-            finalizer: true,
-            holds: now.holds.clone(),
-        };
+        let mut wanted = Ledger { finalizer: true, holds: now.holds.clone() };
         let externals = beyond.iter().filter(|dependent| dependent.kind.is_external());
         wanted.holds.extend(externals.map(|dependent| entry(dependent)));
         wanted == now || self.write(&wanted, findings).await
@@ -72,11 +64,9 @@ impl Pass<'_> {
             return;
         }
         let owner = subject.owner();
-        let beyond = planned
-            .dependents
-            .iter()
-            .filter(|dependent| dependent.needs_cleanup(owner));
-        let (externals, objects): (Vec<_>, Vec<_>) = beyond.partition(|dependent| dependent.kind.is_external());
+        let beyond = planned.dependents.iter().filter(|dependent| dependent.needs_cleanup(owner));
+        let (externals, objects): (Vec<_>, Vec<_>) =
+            beyond.partition(|dependent| dependent.kind.is_external());
         let planned: BTreeSet<String> = externals.into_iter().map(entry).collect();
         let mut holds = now.holds.clone();
         for entry in now.holds.difference(&planned) {
@@ -134,10 +124,7 @@ impl Pass<'_> {
         }
         self.cache().record(self.key, &self.stored.uid, &findings.reads);
         if findings.problems.is_empty() && left.is_empty() {
-            let done = Ledger {
-                finalizer: false,
-                holds: BTreeSet::new(),
-            };
+            let done = Ledger { finalizer: false, holds: BTreeSet::new() };
             if self.write(&done, &mut findings).await {
                 return Next::Settled;
             }
@@ -163,11 +150,7 @@ impl Pass<'_> {
     async fn write(&self, ledger: &Ledger, findings: &mut Findings) -> bool {
         let kind = self.controller.kind();
         let finalizer = ledger.finalizer.then(|| finalizer(self.controller.operator()));
-        match self
-            .requests
-            .hold(kind, &self.stored, finalizer.as_deref(), &ledger.holds)
-            .await
-        {
+        match self.requests.hold(kind, &self.stored, finalizer.as_deref(), &ledger.holds).await {
             Ok(object) => {
                 self.cache().wrote(self.key, kind, object);
                 true

@@ -60,8 +60,7 @@ impl Memory {
     pub(super) fn random(&self, context: &Context, uid: &str, key: &str, length: usize) -> String {
         let mut inner = self.lock();
         let slot = inner.randoms.entry((uid.into(), key.into()));
-        slot.or_insert_with(|| context.text_of(LETTERS_AND_DIGITS, length))
-            .clone()
+        slot.or_insert_with(|| context.text_of(LETTERS_AND_DIGITS, length)).clone()
     }
 
     /// The writes of this content to a dependent; those of other content are forgotten.
@@ -69,10 +68,7 @@ impl Memory {
         let mut inner = self.lock();
         let writes = inner.writes.entry((kind.clone(), name.clone())).or_default();
         if writes.desired != desired {
-            *writes = Writes {
-                desired,
-                ..Writes::default()
-            };
+            *writes = Writes { desired, ..Writes::default() };
         }
         writes.times.retain(|time| time.elapsed() < WINDOW);
         writes.clone()

@@ -32,10 +32,7 @@ impl Pass<'_> {
             Status::compute(&previous, generation, &findings.outcomes, &findings.problems, now)
         };
         let mut report = compute(findings);
-        let current = observed
-            .get("status")
-            .cloned()
-            .unwrap_or_else(|| Value::Object(Default::default()));
+        let current = observed.get("status").cloned().unwrap_or_else(|| Value::Object(Default::default()));
         let mut status = current.clone();
         match subject.map(|subject| subject.status(Box::new(self.source()), &report)) {
             Some(Ok((whole, reads))) => {
@@ -74,13 +71,8 @@ impl Pass<'_> {
             }
         }
         if let Some((reason, message)) = report.news_since(&previous) {
-            let event = event::warning(
-                &self.reconciler.context,
-                self.controller,
-                &observed,
-                &reason,
-                &message,
-            );
+            let event =
+                event::warning(&self.reconciler.context, self.controller, &observed, &reason, &message);
             if let Err(error) = self.requests.post(&event::kind(), &event).await {
                 tracing::warn!(primary = %self.key.name, %error, "failed to post an event");
             }
@@ -115,10 +107,7 @@ impl Pass<'_> {
         status.conditions.retain(|one| one.type_ != "Paused");
         status.conditions.push(paused);
         let observed = self.stored.value();
-        let mut whole = observed
-            .get("status")
-            .cloned()
-            .unwrap_or_else(|| Value::Object(Default::default()));
+        let mut whole = observed.get("status").cloned().unwrap_or_else(|| Value::Object(Default::default()));
         overlay(&mut whole, &status);
         self.cache().writing_status(self.key, quick_hash(&whole));
         let kind = self.controller.kind();

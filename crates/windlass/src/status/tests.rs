@@ -6,13 +6,7 @@ use crate::Object;
 
 fn outcome<K: Object>(name: &str, condition: Condition, counts: bool) -> Outcome {
     let name = ObjectName::new("n", name);
-    Outcome {
-        type_name: Kind::of::<K>().name().into(),
-        name,
-        condition,
-        counts,
-        attributes: BTreeMap::new(),
-    }
+    Outcome { type_name: Kind::of::<K>().name().into(), name, condition, counts, attributes: BTreeMap::new() }
 }
 
 fn at(second: i64) -> Timestamp {
@@ -21,15 +15,7 @@ fn at(second: i64) -> Timestamp {
 
 fn standing(status: &Status) -> Vec<(&str, &str, i64)> {
     let standing = status.conditions.iter();
-    standing
-        .map(|c| {
-            (
-                c.type_.as_str(),
-                c.status.as_str(),
-                c.last_transition_time.0.as_second(),
-            )
-        })
-        .collect()
+    standing.map(|c| (c.type_.as_str(), c.status.as_str(), c.last_transition_time.0.as_second())).collect()
 }
 
 #[test]
@@ -37,29 +23,10 @@ fn the_worst_dependent_decides_in_whatever_order() {
     let failed = || outcome::<Deployment>("a", Condition::failed("Broken", "it broke"), true);
     let pending = || outcome::<Deployment>("b", Condition::pending("Rolling", "0 of 1"), true);
     let ready = || outcome::<Service>("c", Condition::ready(), true);
-    let one = Status::compute(
-        &Status::default(),
-        Some(1),
-        &[failed(), pending(), ready()],
-        &[],
-        at(5),
-    );
-    let other = Status::compute(
-        &Status::default(),
-        Some(1),
-        &[ready(), pending(), failed()],
-        &[],
-        at(5),
-    );
+    let one = Status::compute(&Status::default(), Some(1), &[failed(), pending(), ready()], &[], at(5));
+    let other = Status::compute(&Status::default(), Some(1), &[ready(), pending(), failed()], &[], at(5));
     assert_eq!(one, other);
-    assert_eq!(
-        standing(&one),
-        [
-            ("Ready", "False", 5),
-            ("Progressing", "True", 5),
-            ("Degraded", "True", 5)
-        ]
-    );
+    assert_eq!(standing(&one), [("Ready", "False", 5), ("Progressing", "True", 5), ("Degraded", "True", 5)]);
     assert_eq!(one.conditions[0].reason, "Broken");
     assert_eq!(one.conditions[0].message, "Deployment a: it broke");
 }
@@ -79,11 +46,7 @@ fn failed_does_not_stick_and_times_move_only_on_change() {
     let third = Status::compute(&second, Some(1), &[pending("1 of 2")], &[], at(7));
     assert_eq!(
         standing(&third),
-        [
-            ("Ready", "False", 5),
-            ("Progressing", "True", 6),
-            ("Degraded", "False", 6)
-        ]
+        [("Ready", "False", 5), ("Progressing", "True", 6), ("Degraded", "False", 6)]
     );
     assert_eq!(third.dependents[0].last_transition_time, Some(Time(at(6))));
     assert!(second.is_urgent_after(&first));
@@ -102,13 +65,8 @@ fn entries_of_dependents_that_are_gone_go() {
         &[],
         at(5),
     );
-    let second = Status::compute(
-        &first,
-        Some(1),
-        &[outcome::<Service>("a", Condition::ready(), false)],
-        &[],
-        at(6),
-    );
+    let second =
+        Status::compute(&first, Some(1), &[outcome::<Service>("a", Condition::ready(), false)], &[], at(6));
     assert_eq!(second.dependents.len(), 1);
 }
 

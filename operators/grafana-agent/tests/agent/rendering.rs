@@ -244,6 +244,7 @@ fn the_lower_limit_counts() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "it measures")]
 fn a_thousand_monitors_render_in_a_moment_and_fit_into_a_secret() {
     let mut manifests = Manifests::default();
     for object in base(json!({"shards": 3})) {

@@ -30,14 +30,7 @@ pub(super) fn text(config: &ConfigMap) -> Result<&str, String> {
         // The first line says what and where; a picture of the place follows.
         Err(error) => {
             let error = error.to_string();
-            Err(format!(
-                "{KEY}: {}",
-                error
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ")
-            ))
+            Err(format!("{KEY}: {}", error.lines().next().unwrap_or_default().trim_start_matches("error: ")))
         }
     }
 }

@@ -32,10 +32,7 @@ pub(super) fn build(monocle: &Monocle, tokens: &str) -> Deployment {
         spec: Some(DeploymentSpec {
             replicas: Some(1),
             // Two crawlers at once would double the data.
-            strategy: Some(DeploymentStrategy {
-                type_: Some("Recreate".into()),
-                rolling_update: None,
-            }),
+            strategy: Some(DeploymentStrategy { type_: Some("Recreate".into()), rolling_update: None }),
             selector: pod::selector(monocle, "crawler"),
             template: pod::with_tokens(pod::with_config(monocle, template), tokens),
             ..DeploymentSpec::default()

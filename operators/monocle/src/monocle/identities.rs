@@ -49,15 +49,8 @@ pub(super) struct Standing {
 /// Looks at the config and the Jobs.
 pub(super) fn look(monocle: &Monocle, world: &World) -> Result<Standing, Halt> {
     let mut jobs = world.select::<Job>(&jobs_of(monocle))?;
-    let recorded = monocle
-        .status
-        .as_ref()
-        .and_then(|status| status.identities.clone());
-    let last = jobs
-        .iter()
-        .filter_map(finished)
-        .chain(recorded)
-        .max_by_key(|ran| ran.run);
+    let recorded = monocle.status.as_ref().and_then(|status| status.identities.clone());
+    let last = jobs.iter().filter_map(finished).chain(recorded).max_by_key(|ran| ran.run);
 
     let config = world.need::<ConfigMap>(&monocle.config_name())?;
     let text = match config::text(&config) {
@@ -65,27 +58,13 @@ pub(super) fn look(monocle: &Monocle, world: &World) -> Result<Standing, Halt> {
         Err(wrong) => {
             let message = format!("ConfigMap {}: {wrong}", config.name_any());
             let problem = Some(Condition::failed("InvalidConfig", message));
-            return Ok(Standing {
-                record: last,
-                running_or_finished: jobs,
-                to_run: None,
-                problem,
-            });
+            return Ok(Standing { record: last, running_or_finished: jobs, to_run: None, problem });
         }
     };
     let content = content_hash(text);
     let Some(last) = last else {
-        let first = Identities {
-            content_hash: content,
-            run: 0,
-            failed: false,
-        };
-        return Ok(Standing {
-            record: Some(first),
-            running_or_finished: jobs,
-            to_run: None,
-            problem: None,
-        });
+        let first = Identities { content_hash: content, run: 0, failed: false };
+        return Ok(Standing { record: Some(first), running_or_finished: jobs, to_run: None, problem: None });
     };
 
     let mut to_run = None;
@@ -104,12 +83,7 @@ pub(super) fn look(monocle: &Monocle, world: &World) -> Result<Standing, Halt> {
         jobs.retain(|job| finished(job).is_none_or(|ran| ran.content_hash != content));
         to_run = Some(job(monocle, &content, last.run + 1)).filter(|_| jobs.len() == before);
     }
-    Ok(Standing {
-        record: Some(last),
-        running_or_finished: jobs,
-        to_run,
-        problem,
-    })
+    Ok(Standing { record: Some(last), running_or_finished: jobs, to_run, problem })
 }
 
 fn jobs_of(monocle: &Monocle) -> Query {
@@ -126,20 +100,13 @@ fn finished(job: &Job) -> Option<Identities> {
     })?;
     Some(Identities {
         content_hash: job.annotations().get(CONTENT).cloned().unwrap_or_default(),
-        run: job
-            .annotations()
-            .get(RUN)
-            .and_then(|run| run.parse().ok())
-            .unwrap_or(0),
+        run: job.annotations().get(RUN).and_then(|run| run.parse().ok()).unwrap_or(0),
         failed: ended.type_ == "Failed",
     })
 }
 
 fn name(monocle: &Monocle, content: &str) -> String {
-    monocle.child(&format!(
-        "{COMPONENT}-{}",
-        content.get(..DIGITS).unwrap_or(content)
-    ))
+    monocle.child(&format!("{COMPONENT}-{}", content.get(..DIGITS).unwrap_or(content)))
 }
 
 fn job(monocle: &Monocle, content: &str, run: i64) -> Job {
@@ -154,10 +121,8 @@ fn job(monocle: &Monocle, content: &str, run: i64) -> Job {
     ];
     let env = vec![pod::variable("MONOCLE_ELASTIC_URL", monocle.elastic_url())];
     let container = pod::container(monocle, COMPONENT, &command, env);
-    let mut template = pod::with_config(
-        monocle,
-        pod::template(monocle, COMPONENT, &Component::default(), container),
-    );
+    let mut template =
+        pod::with_config(monocle, pod::template(monocle, COMPONENT, &Component::default(), container));
     template.spec.get_or_insert_default().restart_policy = Some("Never".into());
     let mut metadata = pod::metadata(monocle, "", COMPONENT);
     metadata.name = Some(name(monocle, content));

@@ -12,18 +12,12 @@ pub(super) fn build(monocle: &Monocle) -> Option<Ingress> {
     let asked = monocle.spec.ingress.as_ref()?;
     let service = IngressServiceBackend {
         name: monocle.child("api"),
-        port: Some(ServiceBackendPort {
-            name: Some("http".into()),
-            number: None,
-        }),
+        port: Some(ServiceBackendPort { name: Some("http".into()), number: None }),
     };
     let everything = HTTPIngressPath {
         path: Some("/".into()),
         path_type: "Prefix".into(),
-        backend: IngressBackend {
-            service: Some(service),
-            resource: None,
-        },
+        backend: IngressBackend { service: Some(service), resource: None },
     };
     let tls = asked.tls_secret.as_ref().map(|secret| IngressTLS {
         hosts: Some(vec![asked.host.clone()]),
@@ -38,9 +32,7 @@ pub(super) fn build(monocle: &Monocle) -> Option<Ingress> {
             ingress_class_name: asked.class_name.clone(),
             rules: Some(vec![IngressRule {
                 host: Some(asked.host.clone()),
-                http: Some(HTTPIngressRuleValue {
-                    paths: vec![everything],
-                }),
+                http: Some(HTTPIngressRuleValue { paths: vec![everything] }),
             }]),
             tls: tls.map(|tls| vec![tls]),
             ..IngressSpec::default()

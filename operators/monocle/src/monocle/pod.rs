@@ -26,14 +26,9 @@ pub(super) const CONFIG_FILE: &str = "/etc/monocle/config.yaml";
 
 /// The labels of a component's objects. The framework adds who manages them.
 pub(super) fn labels(monocle: &Monocle, component: &str) -> BTreeMap<String, String> {
-    [
-        ("name", "monocle"),
-        ("instance", &monocle.name_any()),
-        ("component", component),
-        ("part-of", "monocle"),
-    ]
-    .map(|(label, value)| (format!("app.kubernetes.io/{label}"), value.to_owned()))
-    .into()
+    [("name", "monocle"), ("instance", &monocle.name_any()), ("component", component), ("part-of", "monocle")]
+        .map(|(label, value)| (format!("app.kubernetes.io/{label}"), value.to_owned()))
+        .into()
 }
 
 /// Name and labels of a child.
@@ -47,10 +42,7 @@ pub(super) fn metadata(monocle: &Monocle, suffix: &str, component: &str) -> Obje
 
 /// Selects the pods of one component of this one Monocle.
 pub(super) fn selector(monocle: &Monocle, component: &str) -> LabelSelector {
-    LabelSelector {
-        match_labels: Some(selection(monocle, component)),
-        ..LabelSelector::default()
-    }
+    LabelSelector { match_labels: Some(selection(monocle, component)), ..LabelSelector::default() }
 }
 
 /// The labels that select the pods of one component of this one Monocle.
@@ -71,10 +63,7 @@ pub(super) fn template(
         resources: placement.resources.clone(),
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities {
-                drop: Some(vec!["ALL".into()]),
-                add: None,
-            }),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
             ..SecurityContext::default()
         }),
         ..container
@@ -83,10 +72,7 @@ pub(super) fn template(
     // By this the framework keeps these pods and no others, once it has to look at pods.
     labels.insert(MANAGED_BY.into(), OPERATOR.into());
     PodTemplateSpec {
-        metadata: Some(ObjectMeta {
-            labels: Some(labels),
-            ..ObjectMeta::default()
-        }),
+        metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
         spec: Some(PodSpec {
             containers: vec![container],
             node_selector: placement.node_selector.clone(),
@@ -116,10 +102,7 @@ pub(super) fn container(monocle: &Monocle, name: &str, command: &[&str], env: Ve
         command: Some(command.iter().map(|word| (*word).to_owned()).collect()),
         env: Some([env, vec![variable("MONOCLE_CONFIG", CONFIG_FILE)]].concat()),
         env_from: Some(vec![EnvFromSource {
-            secret_ref: Some(SecretEnvSource {
-                name: monocle.secret_name(),
-                optional: None,
-            }),
+            secret_ref: Some(SecretEnvSource { name: monocle.secret_name(), optional: None }),
             ..EnvFromSource::default()
         }]),
         volume_mounts: Some(vec![VolumeMount {
@@ -134,36 +117,21 @@ pub(super) fn container(monocle: &Monocle, name: &str, command: &[&str], env: Ve
 
 /// Adds the volume that [`container`] mounts. The whole directory is mounted, so that edits reach running pods.
 pub(super) fn with_config(monocle: &Monocle, mut template: PodTemplateSpec) -> PodTemplateSpec {
-    let config = ConfigMapVolumeSource {
-        name: monocle.config_name(),
-        ..ConfigMapVolumeSource::default()
-    };
-    let volume = Volume {
-        name: "config".into(),
-        config_map: Some(config),
-        ..Volume::default()
-    };
+    let config = ConfigMapVolumeSource { name: monocle.config_name(), ..ConfigMapVolumeSource::default() };
+    let volume = Volume { name: "config".into(), config_map: Some(config), ..Volume::default() };
     template.spec.get_or_insert_default().volumes = Some(vec![volume]);
     template
 }
 
 /// Marks the template with the tokens its pods start with, so that new tokens make new pods.
 pub(super) fn with_tokens(mut template: PodTemplateSpec, tokens: &str) -> PodTemplateSpec {
-    let annotations = template
-        .metadata
-        .get_or_insert_default()
-        .annotations
-        .get_or_insert_default();
+    let annotations = template.metadata.get_or_insert_default().annotations.get_or_insert_default();
     annotations.insert(TOKENS.into(), tokens.into());
     template
 }
 
 pub(super) fn variable(name: &str, value: impl Into<String>) -> EnvVar {
-    EnvVar {
-        name: name.into(),
-        value: Some(value.into()),
-        value_from: None,
-    }
+    EnvVar { name: name.into(), value: Some(value.into()), value_from: None }
 }
 
 /// Asks `path` on a port every `period` seconds; gives up after `failures` in a row.

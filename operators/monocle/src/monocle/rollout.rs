@@ -88,16 +88,13 @@ fn is_up(set: &StatefulSet) -> bool {
 
 fn unready_since(monocle: &Monocle) -> Option<Timestamp> {
     let conditions = &monocle.status.as_ref()?.common.conditions;
-    let unready = conditions
-        .iter()
-        .find(|condition| condition.type_ == "Ready" && condition.status == "False");
+    let unready =
+        conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "False");
     unready.map(|condition| condition.last_transition_time.0)
 }
 
 fn stuck(pod: &Pod) -> Option<&ContainerStateWaiting> {
     let statuses = pod.status.as_ref()?.container_statuses.as_deref()?;
-    let mut waits = statuses
-        .iter()
-        .filter_map(|status| status.state.as_ref()?.waiting.as_ref());
+    let mut waits = statuses.iter().filter_map(|status| status.state.as_ref()?.waiting.as_ref());
     waits.find(|waiting| waiting.reason.as_deref().is_some_and(|reason| STUCK.contains(&reason)))
 }

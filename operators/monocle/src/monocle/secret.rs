@@ -7,12 +7,7 @@ use windlass::World;
 use super::{Monocle, pod};
 
 pub(super) fn build(monocle: &Monocle, world: &World) -> Secret {
-    let token = |name: &str, length| {
-        (
-            name.to_owned(),
-            ByteString(world.random(name, length).into_bytes()),
-        )
-    };
+    let token = |name: &str, length| (name.to_owned(), ByteString(world.random(name, length).into_bytes()));
     Secret {
         metadata: pod::metadata(monocle, "api", "api"),
         type_: Some("Opaque".into()),

@@ -31,9 +31,7 @@ fn config(text: &str) -> ConfigMap {
 
 /// A cluster in which the first pass has been.
 fn settled() -> Cluster {
-    Cluster::new()
-        .with(&secret("YQ=="))
-        .with(&config("workspaces: []"))
+    Cluster::new().with(&secret("YQ==")).with(&config("workspaces: []"))
 }
 
 fn identities(text: &str, run: i64) -> serde_json::Value {
@@ -49,31 +47,18 @@ fn after(status: serde_json::Value) -> Monocle {
 /// The Job that a plan asked for, once it was made and has come to an end, or not yet.
 fn made(planned: &Planned, ended: Option<&str>) -> Job {
     let names = planned.names();
-    let mut job = names
-        .iter()
-        .find_map(|name| planned.object::<Job>(name.strip_prefix("Job ")?))
-        .expect("a new job");
+    let mut job =
+        names.iter().find_map(|name| planned.object::<Job>(name.strip_prefix("Job ")?)).expect("a new job");
     job.labels_mut().insert(MANAGED_BY.into(), crate::OPERATOR.into());
     let conditions = ended.map(|type_| {
-        vec![JobCondition {
-            type_: type_.into(),
-            status: "True".into(),
-            ..JobCondition::default()
-        }]
+        vec![JobCondition { type_: type_.into(), status: "True".into(), ..JobCondition::default() }]
     });
-    job.status = Some(JobStatus {
-        conditions,
-        ..JobStatus::default()
-    });
+    job.status = Some(JobStatus { conditions, ..JobStatus::default() });
     job
 }
 
 fn jobs(planned: &Planned) -> usize {
-    planned
-        .names()
-        .iter()
-        .filter(|name| name.starts_with("Job "))
-        .count()
+    planned.names().iter().filter(|name| name.starts_with("Job ")).count()
 }
 
 #[test]
@@ -81,29 +66,12 @@ fn the_first_plan_makes_what_needs_nothing_and_waits_for_the_secret() {
     let planned = Cluster::new().plan(&monocle(json!({})));
     assert_eq!(
         planned.names(),
-        [
-            "Secret m-api",
-            "ConfigMap m-api",
-            "Service m-elastic",
-            "StatefulSet m-elastic",
-            "Service m-api"
-        ]
+        ["Secret m-api", "ConfigMap m-api", "Service m-elastic", "StatefulSet m-elastic", "Service m-api"]
     );
     assert_eq!(planned.halt().unwrap().to_string(), "Secret m-api is not there");
     let secret: Secret = planned.object("m-api").unwrap();
-    let lengths: Vec<_> = secret
-        .data
-        .unwrap()
-        .into_iter()
-        .map(|(key, value)| (key, value.0.len()))
-        .collect();
-    assert_eq!(
-        lengths,
-        [
-            ("CRAWLERS_API_KEY".to_owned(), 24),
-            ("MONOCLE_JWK_GEN_KEY".to_owned(), 64)
-        ]
-    );
+    let lengths: Vec<_> = secret.data.unwrap().into_iter().map(|(key, value)| (key, value.0.len())).collect();
+    assert_eq!(lengths, [("CRAWLERS_API_KEY".to_owned(), 24), ("MONOCLE_JWK_GEN_KEY".to_owned(), 64)]);
 }
 
 #[test]
@@ -112,25 +80,14 @@ fn the_whole_plan() {
     assert!(planned.halt().is_none());
     assert_eq!(
         planned.names()[4..],
-        [
-            "Service m-api",
-            "Ingress m-api",
-            "Deployment m-api",
-            "Deployment m-crawler"
-        ]
+        ["Service m-api", "Ingress m-api", "Deployment m-api", "Deployment m-crawler"]
     );
 }
 
 #[test]
 fn only_the_values_of_the_secret_make_a_rollout() {
     let template = |cluster: &Cluster, name: &str| -> PodTemplateSpec {
-        cluster
-            .plan(&monocle(json!({})))
-            .object::<Deployment>(name)
-            .unwrap()
-            .spec
-            .unwrap()
-            .template
+        cluster.plan(&monocle(json!({}))).object::<Deployment>(name).unwrap().spec.unwrap().template
     };
     let mut labelled = secret("YQ==");
     labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
@@ -139,10 +96,7 @@ fn only_the_values_of_the_secret_make_a_rollout() {
         let before = template(&settled(), name);
         assert_eq!(before, template(&settled().with(&labelled), name));
         assert_ne!(before, template(&settled().with(&secret("Yg==")), name));
-        assert_eq!(
-            before,
-            template(&settled().with(&config("workspaces: [{}]")), name)
-        );
+        assert_eq!(before, template(&settled().with(&config("workspaces: [{}]")), name));
     }
 }
 
@@ -176,10 +130,7 @@ fn a_config_that_comes_while_a_job_runs_waits_for_it() {
     let (a, b, c) = ("workspaces: []", "workspaces: [{}]", "workspaces: [{}, {}]");
     let first = settled().with(&config(b)).plan(&after(identities(a, 0)));
     let running = settled().with(&config(c)).with(&made(&first, None));
-    assert_eq!(
-        running.plan(&after(identities(a, 0))).names().last(),
-        first.names().last()
-    );
+    assert_eq!(running.plan(&after(identities(a, 0))).names().last(), first.names().last());
 
     let ended = settled().with(&config(c)).with(&made(&first, Some("Complete")));
     let planned = ended.plan(&after(identities(a, 0)));
@@ -189,10 +140,7 @@ fn a_config_that_comes_while_a_job_runs_waits_for_it() {
 #[test]
 fn going_back_to_an_earlier_config_runs_its_job_anew() {
     let (a, b) = ("workspaces: []", "workspaces: [{}]");
-    let job_b = made(
-        &settled().with(&config(b)).plan(&after(identities(a, 0))),
-        Some("Complete"),
-    );
+    let job_b = made(&settled().with(&config(b)).plan(&after(identities(a, 0))), Some("Complete"));
     let with_b = settled().with(&job_b);
     let job_a = made(&with_b.plan(&after(identities(b, 1))), Some("Complete"));
     // Both have run, and the config is the first one's again: its old Job is left out, to be pruned, …
@@ -212,17 +160,11 @@ fn going_back_to_an_earlier_config_runs_its_job_anew() {
 #[test]
 fn a_failed_job_is_reported_and_not_repeated() {
     let (a, b) = ("workspaces: []", "workspaces: [{}]");
-    let job = made(
-        &settled().with(&config(b)).plan(&after(identities(a, 0))),
-        Some("Failed"),
-    );
+    let job = made(&settled().with(&config(b)).plan(&after(identities(a, 0))), Some("Failed"));
     let cluster = settled().with(&config(b));
     let planned = cluster.clone().with(&job).plan(&after(identities(a, 0)));
     assert_eq!(planned.problems()[0].reason, "IdentitiesFailed");
-    let status = cluster
-        .clone()
-        .with(&job)
-        .status(&after(identities(a, 0)), &Status::default());
+    let status = cluster.clone().with(&job).status(&after(identities(a, 0)), &Status::default());
     let planned = cluster.plan(&after(status["identities"].clone()));
     assert_eq!((jobs(&planned), planned.problems().len()), (0, 1));
 }
@@ -232,32 +174,16 @@ fn a_config_that_does_not_parse_is_reported_with_its_line_and_runs_nothing() {
     let cluster = settled().with(&config("workspaces:\n  - name: [demo\n    crawlers: []\n"));
     let planned = cluster.plan(&after(identities("workspaces: []", 0)));
     assert_eq!(jobs(&planned), 0);
-    let [problem] = planned.problems() else {
-        panic!("{:?}", planned.problems())
-    };
-    assert_eq!(
-        (problem.state, problem.reason.as_str()),
-        (State::Failed, "InvalidConfig")
-    );
-    assert!(
-        problem
-            .message
-            .starts_with("ConfigMap m-api: config.yaml: line 3"),
-        "{}",
-        problem.message
-    );
+    let [problem] = planned.problems() else { panic!("{:?}", planned.problems()) };
+    assert_eq!((problem.state, problem.reason.as_str()), (State::Failed, "InvalidConfig"));
+    assert!(problem.message.starts_with("ConfigMap m-api: config.yaml: line 3"), "{}", problem.message);
     assert!(!problem.message.contains('\n'));
-    assert!(
-        planned.object::<Deployment>("m-crawler").is_some(),
-        "the rest goes on"
-    );
+    assert!(planned.object::<Deployment>("m-crawler").is_some(), "the rest goes on");
 }
 
 #[test]
 fn a_missing_config_of_the_users_holds_back_only_the_job() {
-    let planned = Cluster::new()
-        .with(&secret("YQ=="))
-        .plan(&monocle(json!({"configRef": {"name": "mine"}})));
+    let planned = Cluster::new().with(&secret("YQ==")).plan(&monocle(json!({"configRef": {"name": "mine"}})));
     assert_eq!(planned.halt().unwrap().to_string(), "ConfigMap mine is not there");
     assert!(planned.object::<Deployment>("m-crawler").is_some());
     assert!(planned.object::<ConfigMap>("m-api").is_none());
@@ -268,14 +194,8 @@ fn an_external_elastic_means_none_of_its_own() {
     let planned = settled().plan(&monocle(json!({"elastic": {"url": "http://es:9200"}})));
     assert!(!planned.names().iter().any(|name| name.contains("elastic")));
     let api: Deployment = planned.object("m-api").unwrap();
-    let env = api.spec.unwrap().template.spec.unwrap().containers[0]
-        .env
-        .clone()
-        .unwrap();
-    assert!(
-        env.iter()
-            .any(|var| var.value.as_deref() == Some("http://es:9200"))
-    );
+    let env = api.spec.unwrap().template.spec.unwrap().containers[0].env.clone().unwrap();
+    assert!(env.iter().any(|var| var.value.as_deref() == Some("http://es:9200")));
 }
 
 #[test]
@@ -284,17 +204,13 @@ fn a_set_keeps_the_size_it_was_made_with_and_its_claim_grows() {
         |planned: &Planned| elastic_stateful_set::size_of(planned.object("m-elastic").as_ref()).unwrap();
     let mut made: StatefulSet = settled().plan(&monocle(json!({}))).object("m-elastic").unwrap();
     made.metadata.namespace = Some("n".into());
-    let planned = settled()
-        .with(&made)
-        .plan(&monocle(json!({"elastic": {"storageSize": "2Gi"}})));
+    let planned = settled().with(&made).plan(&monocle(json!({"elastic": {"storageSize": "2Gi"}})));
     assert_eq!(size(&planned), "1Gi");
     let claim: PersistentVolumeClaim = planned.object("data-m-elastic-0").unwrap();
     assert_eq!(claim.metadata.owner_references, None);
     let requests = claim.spec.unwrap().resources.unwrap().requests.unwrap();
     assert_eq!(requests["storage"].0, "2Gi");
-    let planned = settled()
-        .with(&made)
-        .plan(&monocle(json!({"elastic": {"storageSize": "1024Mi"}})));
+    let planned = settled().with(&made).plan(&monocle(json!({"elastic": {"storageSize": "1024Mi"}})));
     assert!(planned.object::<PersistentVolumeClaim>("data-m-elastic-0").is_none());
 }
 
@@ -307,29 +223,20 @@ fn the_older_name_of_the_public_url_still_works() {
     };
     assert_eq!(url(json!({})), "http://localhost:8090");
     assert_eq!(url(json!({"monoclePublicURL": "https://old"})), "https://old");
-    assert_eq!(
-        url(json!({"monoclePublicURL": "https://old", "publicURL": "https://new"})),
-        "https://new"
-    );
+    assert_eq!(url(json!({"monoclePublicURL": "https://old", "publicURL": "https://new"})), "https://new");
 }
 
 #[test]
 fn what_is_wrong_names_its_field() {
     let mut monocle = monocle(json!({"publicURL": "ftp://x"}));
     monocle.metadata.name = Some("m".repeat(LONGEST_NAME + 1));
-    let fields: Vec<_> = monocle
-        .validity()
-        .into_iter()
-        .map(|invalid| invalid.field)
-        .collect();
+    let fields: Vec<_> = monocle.validity().into_iter().map(|invalid| invalid.field).collect();
     assert_eq!(fields, ["metadata.name", "spec.publicURL"]);
 }
 
 #[test]
 fn pods_are_fit_for_a_restricted_namespace_and_selected_by_instance() {
-    let planned = settled()
-        .with(&config("a: b"))
-        .plan(&after(identities("workspaces: []", 0)));
+    let planned = settled().with(&config("a: b")).plan(&after(identities("workspaces: []", 0)));
     let mut pods = 0;
     for object in planned.objects() {
         let Some(template) = object.pointer("/spec/template") else {
@@ -347,11 +254,7 @@ fn pods_are_fit_for_a_restricted_namespace_and_selected_by_instance() {
             assert_eq!(selector["app.kubernetes.io/instance"], "m");
         }
         for label in ["name", "instance", "component", "part-of"] {
-            assert!(
-                object["metadata"]["labels"]
-                    .get(format!("app.kubernetes.io/{label}"))
-                    .is_some()
-            );
+            assert!(object["metadata"]["labels"].get(format!("app.kubernetes.io/{label}")).is_some());
         }
     }
     assert_eq!(pods, 4);

@@ -40,7 +40,9 @@ pub(super) fn service_account(admission: &Admission<'_>, pod: &mut Value) -> Out
         mount_token(admission, pod);
     }
     let secrets = &account["imagePullSecrets"];
-    if pod["spec"].get("imagePullSecrets").is_none() && secrets.as_array().is_some_and(|list| !list.is_empty()) {
+    if pod["spec"].get("imagePullSecrets").is_none()
+        && secrets.as_array().is_some_and(|list| !list.is_empty())
+    {
         pod["spec"]["imagePullSecrets"] = secrets.clone();
     }
     Ok(())
@@ -56,7 +58,11 @@ fn mount_token(admission: &Admission<'_>, pod: &mut Value) {
             if mounts.iter().any(|mount| mount["mountPath"] == TOKEN_PATH) {
                 continue;
             }
-            push(container, "volumeMounts", json!({"name": volume, "readOnly": true, "mountPath": TOKEN_PATH}));
+            push(
+                container,
+                "volumeMounts",
+                json!({"name": volume, "readOnly": true, "mountPath": TOKEN_PATH}),
+            );
             used = true;
         }
     }

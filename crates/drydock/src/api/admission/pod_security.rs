@@ -72,11 +72,7 @@ fn pod(admission: &mut Admission<'_>, pod: &Value) -> Outcome<()> {
     }
     let broken = checks::violations(&policy.enforce, pod);
     if !broken.is_empty() {
-        let why = format!(
-            "violates PodSecurity \"{}\": {}",
-            policy.enforce,
-            checks::details(&broken)
-        );
+        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::details(&broken));
         return Err(Failure::forbidden(admission.resource, name_of(pod), why));
     }
     warn(admission, &policy.warn, pod);
@@ -86,10 +82,7 @@ fn pod(admission: &mut Admission<'_>, pod: &Value) -> Outcome<()> {
 fn warn(admission: &mut Admission<'_>, level: &LevelVersion, pod: &Value) {
     let broken = checks::violations(level, pod);
     if !broken.is_empty() {
-        let text = format!(
-            "would violate PodSecurity \"{level}\": {}",
-            checks::details(&broken)
-        );
+        let text = format!("would violate PodSecurity \"{level}\": {}", checks::details(&broken));
         admission.warnings.push(text);
     }
 }
@@ -101,11 +94,7 @@ fn namespace(admission: &mut Admission<'_>, namespace: &Value) -> Outcome<()> {
     let (new, errors) = Policy::of(&namespace["metadata"]["labels"]);
     let refused = |errors: &[_]| Failure::invalid("", "Namespace", name_of(namespace), errors);
     let Some(old) = admission.old else {
-        return if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(refused(&errors))
-        };
+        return if errors.is_empty() { Ok(()) } else { Err(refused(&errors)) };
     };
     let (old, old_errors) = Policy::of(&old["metadata"]["labels"]);
     if !errors.is_empty() && errors != old_errors {
@@ -126,10 +115,7 @@ fn existing_pods(admission: &Admission<'_>, namespace: &str, level: &LevelVersio
     let Some(pods) = registry.core("pods") else {
         return Ok(Vec::new());
     };
-    let (_, stored) = admission
-        .server
-        .store
-        .list(pods.table, &Scope::Namespace(namespace.into()));
+    let (_, stored) = admission.server.store.list(pods.table, &Scope::Namespace(namespace.into()));
     let mut warnings = Vec::new();
     // By what is broken: the first pod, and how many.
     let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
@@ -138,9 +124,7 @@ fn existing_pods(admission: &Admission<'_>, namespace: &str, level: &LevelVersio
         let broken = checks::violations(level, &pod);
         if !broken.is_empty() {
             let name = name_of(&pod).to_owned();
-            let entry = found
-                .entry(checks::reasons(&broken))
-                .or_insert_with(|| (name.clone(), 0));
+            let entry = found.entry(checks::reasons(&broken)).or_insert_with(|| (name.clone(), 0));
             entry.1 += 1;
             if name < entry.0 {
                 entry.0 = name;
@@ -174,9 +158,7 @@ fn existing_pods(admission: &Admission<'_>, namespace: &str, level: &LevelVersio
 fn policy_of(admission: &Admission<'_>) -> Outcome<Policy> {
     let registry = admission.server.registry();
     let key = Key::new("", admission.namespace);
-    let stored = registry
-        .core("namespaces")
-        .and_then(|table| admission.server.store.get(table.table, &key));
+    let stored = registry.core("namespaces").and_then(|table| admission.server.store.get(table.table, &key));
     let Some(stored) = stored else {
         return Ok(Policy::default());
     };
@@ -189,26 +171,12 @@ fn policy_of(admission: &Admission<'_>) -> Outcome<Policy> {
 fn is_significant(new: &Value, old: &Value) -> bool {
     let images = |pod: &Value, sort: &str| -> Vec<(String, String)> {
         let text = |container: &Value, field: &str| container[field].as_str().unwrap_or_default().to_owned();
-        let containers = pod["spec"][sort]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        containers
-            .iter()
-            .map(|container| (text(container, "name"), text(container, "image")))
-            .collect()
+        let containers = pod["spec"][sort].as_array().map(Vec::as_slice).unwrap_or_default();
+        containers.iter().map(|container| (text(container, "name"), text(container, "image"))).collect()
     };
-    let plain = |pod: &Value, sort: &str| {
-        images(pod, sort)
-            .into_iter()
-            .map(|(_, image)| image)
-            .collect::<Vec<_>>()
-    };
+    let plain =
+        |pod: &Value, sort: &str| images(pod, sort).into_iter().map(|(_, image)| image).collect::<Vec<_>>();
     let ephemeral = images(old, "ephemeralContainers");
-    ["containers", "initContainers"]
-        .iter()
-        .any(|sort| plain(new, sort) != plain(old, sort))
-        || images(new, "ephemeralContainers")
-            .iter()
-            .any(|container| !ephemeral.contains(container))
+    ["containers", "initContainers"].iter().any(|sort| plain(new, sort) != plain(old, sort))
+        || images(new, "ephemeralContainers").iter().any(|container| !ephemeral.contains(container))
 }

@@ -31,7 +31,10 @@ const COUNTED: [&str; 7] = [
 
 /// Charges a new object to the quotas of its namespace.
 pub(super) async fn charge(admission: &Admission<'_>, object: &Value) -> Outcome<()> {
-    if admission.operation != Operation::Create || admission.subresource.is_some() || !admission.resource.namespaced {
+    if admission.operation != Operation::Create
+        || admission.subresource.is_some()
+        || !admission.resource.namespaced
+    {
         return Ok(());
     }
     let registry = admission.server.registry();
@@ -72,7 +75,12 @@ pub(super) async fn charge(admission: &Admission<'_>, object: &Value) -> Outcome
 }
 
 /// What a quota has in use once the object is there.
-fn charged(admission: &Admission<'_>, object: &Value, quota: &Value, requested: &Amounts) -> Outcome<Amounts> {
+fn charged(
+    admission: &Admission<'_>,
+    object: &Value,
+    quota: &Value,
+    requested: &Amounts,
+) -> Outcome<Amounts> {
     let name = name_of(quota);
     let (hard, used) = (amounts(&quota["status"]["hard"]), amounts(&quota["status"]["used"]));
     let unknown: Vec<&str> =
@@ -146,7 +154,9 @@ fn requested(resource: &Resource, object: &Value, hard: &Amounts) -> Amounts {
             "requests.storage" if core("persistentvolumeclaims") => {
                 parsed(&object["spec"]["resources"]["requests"]["storage"])
             }
-            name if core("pods") => compute_resource(name).map(|(list, resource)| compute(object, list, resource)),
+            name if core("pods") => {
+                compute_resource(name).map(|(list, resource)| compute(object, list, resource))
+            }
             _ => None,
         };
         if let Some(amount) = amount.filter(|amount| !amount.is_zero()) {

@@ -29,12 +29,7 @@ pub fn check(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Outcome<()>
 
 fn role(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Outcome<()> {
     // A new role has no name in the path that could be allowed.
-    if may(
-        write,
-        "escalate",
-        &write.resource.plural,
-        old.map(name_of).unwrap_or_default(),
-    ) {
+    if may(write, "escalate", &write.resource.plural, old.map(name_of).unwrap_or_default()) {
         return Ok(());
     }
     let rules: Vec<Rule> = serde_json::from_value(new["rules"].clone()).unwrap_or_default();
@@ -42,17 +37,8 @@ fn role(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Outcome<()> {
     if aggregates(new) || old.is_some_and(aggregates) {
         let star = || vec!["*".to_owned()];
         let everything = [
-            Rule {
-                verbs: star(),
-                api_groups: star(),
-                resources: star(),
-                ..Rule::default()
-            },
-            Rule {
-                verbs: star(),
-                non_resource_urls: star(),
-                ..Rule::default()
-            },
+            Rule { verbs: star(), api_groups: star(), resources: star(), ..Rule::default() },
+            Rule { verbs: star(), non_resource_urls: star(), ..Rule::default() },
         ];
         holds(write, &everything).map_err(|_| {
             let why = "must have cluster-admin privileges to use the aggregationRule";
@@ -73,35 +59,14 @@ fn binding(write: &Write<'_>, new: &Value) -> Outcome<()> {
     if may(write, "bind", plural, &role.name) {
         return Ok(());
     }
-    let rules = write
-        .server
-        .auth
-        .policy()
-        .rules_of(&role, write.namespace)
-        .map(<[Rule]>::to_vec);
+    let rules = write.server.auth.policy().rules_of(&role, write.namespace).map(<[Rule]>::to_vec);
     let rules = rules.ok_or_else(|| Failure::not_found(write.resource, &role.name))?;
     holds(write, &rules).map_err(|why| Failure::forbidden(write.resource, name_of(new), why))
 }
 
 fn may(write: &Write<'_>, verb: &str, resource: &str, name: &str) -> bool {
-    let target = ResourceTarget {
-        group: GROUP,
-        resource,
-        namespace: write.namespace,
-        name,
-        subresource: "",
-    };
-    write
-        .server
-        .auth
-        .decide(
-            write.user,
-            &Attributes {
-                verb,
-                target: Target::Resource(target),
-            },
-        )
-        .is_allowed()
+    let target = ResourceTarget { group: GROUP, resource, namespace: write.namespace, name, subresource: "" };
+    write.server.auth.decide(write.user, &Attributes { verb, target: Target::Resource(target) }).is_allowed()
 }
 
 /// Whether the writer has all of these permissions, where it writes.
@@ -125,9 +90,7 @@ fn holds(write: &Write<'_>, rules: &[Rule]) -> Result<(), String> {
 }
 
 fn aggregates(role: &Value) -> bool {
-    role["aggregationRule"]["clusterRoleSelectors"]
-        .as_array()
-        .is_some_and(|selectors| !selectors.is_empty())
+    role["aggregationRule"]["clusterRoleSelectors"].as_array().is_some_and(|selectors| !selectors.is_empty())
 }
 
 /// Whether a change is of nothing but what the garbage collector changes.

@@ -42,13 +42,8 @@ pub(super) enum Mode {
     Any,
 }
 
-const MODES: [Mode; 5] = [
-    Mode::AssociatedNode,
-    Mode::ArbitraryNode,
-    Mode::ServiceAccount,
-    Mode::UserInfo,
-    Mode::Any,
-];
+const MODES: [Mode; 5] =
+    [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Any];
 
 /// The user a request is made as: the one that its headers name, where they do, or the one that makes it.
 ///
@@ -58,21 +53,9 @@ pub fn apply(auth: &Auth, user: User, headers: &HeaderMap, wanted: &Attributes<'
     let Some(other) = named(headers)? else {
         return Ok(user);
     };
-    let check = Check {
-        auth,
-        user: &user,
-        other: &other,
-        request: wanted,
-    };
-    let known = auth
-        .modes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(&user.name)
-        .copied();
-    let modes = known
-        .into_iter()
-        .chain(MODES.into_iter().filter(|mode| Some(*mode) != known));
+    let check = Check { auth, user: &user, other: &other, request: wanted };
+    let known = auth.modes.lock().unwrap_or_else(PoisonError::into_inner).get(&user.name).copied();
+    let modes = known.into_iter().chain(MODES.into_iter().filter(|mode| Some(*mode) != known));
     let mut first = None;
     for mode in modes.filter(|mode| check.is_for(*mode)) {
         match check.try_as(mode) {
@@ -103,22 +86,14 @@ fn named(headers: &HeaderMap) -> Outcome<Option<User>> {
             extra.entry(unescaped(key)).or_default().push(text(value));
         }
     }
-    let other = User {
-        name: one(USER),
-        uid: one(UID),
-        groups,
-        extra,
-    };
+    let other = User { name: one(USER), uid: one(UID), groups, extra };
     if !other.name.is_empty() {
         return Ok(Some(other));
     }
     if other.uid.is_empty() && other.groups.is_empty() && other.extra.is_empty() {
         return Ok(None);
     }
-    Err(Failure::bad_request(format!(
-        "requested {} without impersonating a user name",
-        syntax(&other)
-    )))
+    Err(Failure::bad_request(format!("requested {} without impersonating a user name", syntax(&other))))
 }
 
 /// A key with its `%2f` and the like resolved; as it is where that makes no sense.
@@ -143,13 +118,7 @@ fn unescaped(key: &str) -> String {
 
 /// A user in Go's syntax.
 fn syntax(user: &User) -> String {
-    let list = |values: &[String]| {
-        values
-            .iter()
-            .map(|value| quote(value))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let list = |values: &[String]| values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", ");
     let groups = match user.groups.as_slice() {
         [] => "[]string(nil)".to_owned(),
         groups => format!("[]string{{{}}}", list(groups)),
@@ -159,10 +128,7 @@ fn syntax(user: &User) -> String {
     } else {
         let entry =
             |(key, values): (&String, &Vec<String>)| format!("{}:[]string{{{}}}", quote(key), list(values));
-        format!(
-            "map[string][]string{{{}}}",
-            user.extra.iter().map(entry).collect::<Vec<_>>().join(", ")
-        )
+        format!("map[string][]string{{{}}}", user.extra.iter().map(entry).collect::<Vec<_>>().join(", "))
     };
     format!(
         "&user.DefaultInfo{{Name:{}, UID:{}, Groups:{groups}, Extra:{extra}}}",
@@ -204,36 +170,21 @@ impl Check<'_> {
             None => ("impersonate".to_owned(), false),
             Some(name) => {
                 let on = format!("impersonate-on:{name}:{}", self.request.verb);
-                self.auth.authorize(
-                    self.user,
-                    &Attributes {
-                        verb: &on,
-                        ..*self.request
-                    },
-                )?;
+                self.auth.authorize(self.user, &Attributes { verb: &on, ..*self.request })?;
                 (format!("impersonate:{name}"), true)
             }
         };
         let group = if constrained { AUTHENTICATION } else { "" };
         let mut found = self.other.clone();
-        let mut target = ResourceTarget {
-            group,
-            resource: "users",
-            name: &self.other.name,
-            ..ResourceTarget::default()
-        };
+        let mut target =
+            ResourceTarget { group, resource: "users", name: &self.other.name, ..ResourceTarget::default() };
         if let Some(node) = node_of(&self.other.name).filter(|_| constrained) {
             target.resource = "nodes";
             target.name = if mode == Mode::AssociatedNode { "*" } else { node };
             found.groups = vec!["system:nodes".to_owned()];
         }
         if let Some((namespace, name)) = account_of(&self.other.name) {
-            target = ResourceTarget {
-                resource: "serviceaccounts",
-                namespace,
-                name,
-                ..target
-            };
+            target = ResourceTarget { resource: "serviceaccounts", namespace, name, ..target };
             if found.groups.is_empty() {
                 let own = format!("system:serviceaccounts:{namespace}");
                 found.groups = vec!["system:serviceaccounts".to_owned(), own];
@@ -242,12 +193,8 @@ impl Check<'_> {
         self.authorize(&verb, target)?;
         if !self.other.uid.is_empty() {
             let name = &self.other.uid;
-            let uids = ResourceTarget {
-                group: AUTHENTICATION,
-                resource: "uids",
-                name,
-                ..ResourceTarget::default()
-            };
+            let uids =
+                ResourceTarget { group: AUTHENTICATION, resource: "uids", name, ..ResourceTarget::default() };
             self.authorize(&verb, uids)?;
         }
         self.groups(&verb, group, constrained)?;
@@ -265,88 +212,47 @@ impl Check<'_> {
 
     fn groups(&self, verb: &str, group: &str, constrained: bool) -> Outcome<()> {
         let groups = &self.other.groups;
-        let target = ResourceTarget {
-            group,
-            resource: "groups",
-            ..ResourceTarget::default()
-        };
+        let target = ResourceTarget { group, resource: "groups", ..ResourceTarget::default() };
         if constrained && groups.iter().any(String::is_empty) {
-            return self.refuse(
-                verb,
-                target,
-                "impersonating the empty string group is not allowed",
-            );
+            return self.refuse(verb, target, "impersonating the empty string group is not allowed");
         }
         if constrained && groups.iter().any(|group| group == MASTERS) {
-            let target = ResourceTarget {
-                name: MASTERS,
-                ..target
-            };
-            return self.refuse(
-                verb,
-                target,
-                "impersonating the system:masters group is not allowed",
-            );
+            let target = ResourceTarget { name: MASTERS, ..target };
+            return self.refuse(verb, target, "impersonating the system:masters group is not allowed");
         }
         let all = ResourceTarget { name: "*", ..target };
         if constrained && groups.len() >= MANY && self.authorize(verb, all).is_ok() {
             return Ok(());
         }
-        groups
-            .iter()
-            .try_for_each(|name| self.authorize(verb, ResourceTarget { name, ..target }))
+        groups.iter().try_for_each(|name| self.authorize(verb, ResourceTarget { name, ..target }))
     }
 
     fn extra(&self, verb: &str, constrained: bool) -> Outcome<()> {
         let extra = &self.other.extra;
-        let target = ResourceTarget {
-            group: AUTHENTICATION,
-            resource: "userextras",
-            ..ResourceTarget::default()
-        };
+        let target =
+            ResourceTarget { group: AUTHENTICATION, resource: "userextras", ..ResourceTarget::default() };
         if constrained && let Some(why) = wrong_extra(extra) {
             return self.refuse(verb, target, &why);
         }
         let many = extra.values().map(Vec::len).sum::<usize>() >= MANY;
-        let all = ResourceTarget {
-            subresource: "*",
-            name: "*",
-            ..target
-        };
+        let all = ResourceTarget { subresource: "*", name: "*", ..target };
         if constrained && many && self.authorize(verb, all).is_ok() {
             return Ok(());
         }
         for (key, values) in extra {
             for name in values {
-                self.authorize(
-                    verb,
-                    ResourceTarget {
-                        subresource: key,
-                        name,
-                        ..target
-                    },
-                )?;
+                self.authorize(verb, ResourceTarget { subresource: key, name, ..target })?;
             }
         }
         Ok(())
     }
 
     fn authorize(&self, verb: &str, target: ResourceTarget<'_>) -> Outcome<()> {
-        self.auth.authorize(
-            self.user,
-            &Attributes {
-                verb,
-                target: Target::Resource(target),
-            },
-        )
+        self.auth.authorize(self.user, &Attributes { verb, target: Target::Resource(target) })
     }
 
     fn refuse(&self, verb: &str, target: ResourceTarget<'_>, why: &str) -> Outcome<()> {
-        Err(Attributes {
-            verb,
-            target: Target::Resource(target),
-        }
-        .refusal(self.user, why))
+        Err(Attributes { verb, target: Target::Resource(target) }.refusal(self.user, why))
     }
 }
 
@@ -408,10 +314,7 @@ mod tests {
     #[test]
     fn a_master_may_be_anybody() {
         let auth = Auth::new().unwrap();
-        let wanted = Attributes {
-            verb: "get",
-            target: Target::Path("/version"),
-        };
+        let wanted = Attributes { verb: "get", target: Target::Path("/version") };
         let as_other = |pairs: &[(&'static str, &'static str)]| {
             apply(&auth, User::master("admin"), &headers(pairs), &wanted).unwrap()
         };
@@ -434,10 +337,7 @@ mod tests {
     #[test]
     fn others_may_not() {
         let auth = Auth::new().unwrap();
-        let wanted = Attributes {
-            verb: "get",
-            target: Target::Path("/version"),
-        };
+        let wanted = Attributes { verb: "get", target: Target::Path("/version") };
         let ann = || User::new("ann", &[]);
         let failure = apply(&auth, ann(), &headers(&[(USER, "bob")]), &wanted).unwrap_err();
         assert_eq!(

@@ -54,12 +54,7 @@ pub struct Grant(Arc<Binding>);
 impl Grant {
     /// The binding, its role, and the first of its subjects that the user is.
     fn told(&self, user: &User) -> String {
-        let Binding {
-            name,
-            namespace,
-            role_ref,
-            subjects,
-        } = &*self.0;
+        let Binding { name, namespace, role_ref, subjects } = &*self.0;
         let (kind, binding) = match namespace.as_str() {
             "" => ("ClusterRoleBinding", name.clone()),
             namespace => ("RoleBinding", format!("{name}/{namespace}")),
@@ -94,9 +89,7 @@ impl Missing {
     /// What refusals say about it; nothing where nothing is missing.
     #[must_use]
     pub fn reason(&self) -> String {
-        self.error()
-            .map(|error| format!("RBAC: {error}"))
-            .unwrap_or_default()
+        self.error().map(|error| format!("RBAC: {error}")).unwrap_or_default()
     }
 
     /// What is missing.
@@ -111,11 +104,7 @@ impl Missing {
     }
 
     fn add(&mut self, role: &RoleRef) {
-        self.0.insert(format!(
-            "{}.{GROUP} {} not found",
-            role.kind.to_lowercase(),
-            quote(&role.name)
-        ));
+        self.0.insert(format!("{}.{GROUP} {} not found", role.kind.to_lowercase(), quote(&role.name)));
     }
 }
 
@@ -228,19 +217,12 @@ impl Policy {
 
     /// The bindings for a user; one that is for several of its groups comes several times.
     fn applying<'p>(&'p self, user: &'p User, namespace: &'p str) -> impl Iterator<Item = &'p Arc<Binding>> {
-        let namespaces = ["", namespace]
-            .into_iter()
-            .take(if namespace.is_empty() { 1 } else { 2 });
-        namespaces
-            .filter_map(|namespace| self.bindings.get(namespace))
-            .flat_map(|bindings| {
-                let own = bindings.of_users.get(&user.name);
-                let groups = user
-                    .groups
-                    .iter()
-                    .filter_map(|group| bindings.of_groups.get(group));
-                own.into_iter().chain(groups).flat_map(BTreeMap::values)
-            })
+        let namespaces = ["", namespace].into_iter().take(if namespace.is_empty() { 1 } else { 2 });
+        namespaces.filter_map(|namespace| self.bindings.get(namespace)).flat_map(|bindings| {
+            let own = bindings.of_users.get(&user.name);
+            let groups = user.groups.iter().filter_map(|group| bindings.of_groups.get(group));
+            own.into_iter().chain(groups).flat_map(BTreeMap::values)
+        })
     }
 
     /// Brings what is known of a role or binding to what the store has now.
@@ -282,12 +264,8 @@ impl Policy {
         let bindings = self.bindings.entry(namespace.to_owned()).or_default();
         bindings.remove(name);
         if let Some(BindingBody { role_ref, subjects }) = body {
-            let binding = Binding {
-                name: name.to_owned(),
-                namespace: namespace.to_owned(),
-                role_ref,
-                subjects,
-            };
+            let binding =
+                Binding { name: name.to_owned(), namespace: namespace.to_owned(), role_ref, subjects };
             bindings.add(Arc::new(binding));
         }
         if bindings.all.is_empty() {
@@ -304,10 +282,7 @@ impl Bindings {
                 None if subject.kind == "Group" => (&mut self.of_groups, subject.name.clone()),
                 None => continue,
             };
-            index
-                .entry(subject)
-                .or_default()
-                .insert(binding.name.clone(), Arc::clone(&binding));
+            index.entry(subject).or_default().insert(binding.name.clone(), Arc::clone(&binding));
         }
         self.all.insert(binding.name.clone(), binding);
     }
@@ -383,16 +358,9 @@ mod tests {
     }
 
     fn get<'a>(namespace: &'a str) -> Attributes<'a> {
-        let target = ResourceTarget {
-            resource: "configmaps",
-            namespace,
-            name: "x",
-            ..ResourceTarget::default()
-        };
-        Attributes {
-            verb: "get",
-            target: Target::Resource(target),
-        }
+        let target =
+            ResourceTarget { resource: "configmaps", namespace, name: "x", ..ResourceTarget::default() };
+        Attributes { verb: "get", target: Target::Resource(target) }
     }
 
     #[test]
@@ -417,10 +385,7 @@ mod tests {
         policy.set_role("a", "reader", None);
         let crew = User::new("ann", &["crew"]);
         let decision = policy.decide(&crew, &get("a"));
-        assert_eq!(
-            decision.reason(&crew),
-            "RBAC: role.rbac.authorization.k8s.io \"reader\" not found"
-        );
+        assert_eq!(decision.reason(&crew), "RBAC: role.rbac.authorization.k8s.io \"reader\" not found");
         policy.set_binding("a", "readers", None);
         assert!(policy.bindings.is_empty() && policy.roles.is_empty());
     }

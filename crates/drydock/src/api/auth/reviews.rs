@@ -49,9 +49,7 @@ fn user_info(user: &User) -> Value {
 fn token_review(write: &Write<'_>, mut review: Value) -> Outcome<Value> {
     let token = review["spec"]["token"].as_str().unwrap_or_default().to_owned();
     if token.is_empty() {
-        return Err(Failure::bad_request(
-            "token is required for TokenReview in authentication",
-        ));
+        return Err(Failure::bad_request("token is required for TokenReview in authentication"));
     }
     let audiences = texts(&review["spec"]["audiences"]);
     let audiences: Vec<&str> = match audiences.as_slice() {
@@ -72,10 +70,7 @@ fn rules_review(write: &Write<'_>, review: &Value) -> Outcome<Value> {
     }
     let (rules, missing) = write.server.auth.policy().rules_for(write.user, namespace);
     let resources: Vec<&Rule> = rules.iter().filter(|rule| !rule.resources.is_empty()).collect();
-    let paths: Vec<&Rule> = rules
-        .iter()
-        .filter(|rule| !rule.non_resource_urls.is_empty())
-        .collect();
+    let paths: Vec<&Rule> = rules.iter().filter(|rule| !rule.non_resource_urls.is_empty()).collect();
     let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
     if let Some(error) = missing.error() {
         status["evaluationError"] = error.into();
@@ -107,24 +102,12 @@ fn access_review(write: &Write<'_>, mut review: Value) -> Outcome<Value> {
                 namespace: &namespace,
                 name: &name,
             };
-            write.server.auth.decide(
-                &user,
-                &Attributes {
-                    verb: &verb,
-                    target: Target::Resource(target),
-                },
-            )
+            write.server.auth.decide(&user, &Attributes { verb: &verb, target: Target::Resource(target) })
         }
         _ => {
             let attributes = &spec["nonResourceAttributes"];
             let (verb, path) = (text(attributes, "verb"), text(attributes, "path"));
-            write.server.auth.decide(
-                &user,
-                &Attributes {
-                    verb: &verb,
-                    target: Target::Path(&path),
-                },
-            )
+            write.server.auth.decide(&user, &Attributes { verb: &verb, target: Target::Path(&path) })
         }
     };
     review["status"] = json!({"allowed": decision.is_allowed(), "reason": decision.reason(&user)});
@@ -136,31 +119,17 @@ fn subject(spec: &Value) -> User {
     let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
     let extra: BTreeMap<String, Vec<String>> = spec["extra"]
         .as_object()
-        .map(|extra| {
-            extra
-                .iter()
-                .map(|(key, values)| (key.clone(), texts(values)))
-                .collect()
-        })
+        .map(|extra| extra.iter().map(|(key, values)| (key.clone(), texts(values))).collect())
         .unwrap_or_default();
-    User {
-        name: text("user"),
-        uid: text("uid"),
-        groups: texts(&spec["groups"]),
-        extra,
-    }
+    User { name: text("user"), uid: text("uid"), groups: texts(&spec["groups"]), extra }
 }
 
 /// What is wrong with an access review.
 fn check(plural: &str, review: &Value) -> Vec<FieldError> {
     let spec = &review["spec"];
     let local = plural == "localsubjectaccessreviews";
-    let resource = spec
-        .get("resourceAttributes")
-        .filter(|attributes| attributes.is_object());
-    let path = spec
-        .get("nonResourceAttributes")
-        .filter(|attributes| attributes.is_object());
+    let resource = spec.get("resourceAttributes").filter(|attributes| attributes.is_object());
+    let path = spec.get("nonResourceAttributes").filter(|attributes| attributes.is_object());
     let mut errors = Vec::new();
     let non_resource = |detail: &str| {
         let text = |field: &str| go::json(&path.map(|path| path[field].clone()).unwrap_or_default());
@@ -169,17 +138,11 @@ fn check(plural: &str, review: &Value) -> Vec<FieldError> {
     };
     match (resource, path) {
         (Some(_), Some(_)) => {
-            errors.push(non_resource(
-                "cannot be specified in combination with resourceAttributes",
-            ));
+            errors.push(non_resource("cannot be specified in combination with resourceAttributes"));
         }
         (None, None) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.push(FieldError::invalid(
-                "spec.resourceAttributes",
-                Value::Null,
-                detail,
-            ));
+            errors.push(FieldError::invalid("spec.resourceAttributes", Value::Null, detail));
         }
         _ => {}
     }
@@ -190,48 +153,20 @@ fn check(plural: &str, review: &Value) -> Vec<FieldError> {
     }
     if let Some(resource) = resource {
         let at = Path::new("spec.resourceAttributes");
-        errors.extend(check_selector(
-            &resource["fieldSelector"],
-            &at.child("fieldSelector"),
-            false,
-        ));
-        errors.extend(check_selector(
-            &resource["labelSelector"],
-            &at.child("labelSelector"),
-            true,
-        ));
+        errors.extend(check_selector(&resource["fieldSelector"], &at.child("fieldSelector"), false));
+        errors.extend(check_selector(&resource["labelSelector"], &at.child("labelSelector"), true));
     }
     let metadata = metadata_of(review);
     let kept = |field: &str| field == "managedFields" || (local && field == "namespace");
-    if metadata
-        .iter()
-        .any(|(field, value)| !kept(field) && !is_empty(value))
-    {
-        let detail = if local {
-            "must be empty except for namespace"
-        } else {
-            "must be empty"
-        };
-        errors.push(FieldError::invalid(
-            "metadata",
-            Shown::raw(in_order(metadata)),
-            detail,
-        ));
+    if metadata.iter().any(|(field, value)| !kept(field) && !is_empty(value)) {
+        let detail = if local { "must be empty except for namespace" } else { "must be empty" };
+        errors.push(FieldError::invalid("metadata", Shown::raw(in_order(metadata)), detail));
     }
     if local && let Some(resource) = resource {
         let namespace = resource["namespace"].as_str().unwrap_or_default();
-        if metadata
-            .get("namespace")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            != namespace
-        {
+        if metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() != namespace {
             let field = "spec.resourceAttributes.namespace";
-            errors.push(FieldError::invalid(
-                field,
-                namespace,
-                "must match metadata.namespace",
-            ));
+            errors.push(FieldError::invalid(field, namespace, "must match metadata.namespace"));
         }
     }
     if local && path.is_some() {
@@ -246,19 +181,13 @@ fn check_selector(selector: &Value, at: &Path, labels: bool) -> Vec<FieldError> 
     }
     let mut errors = Vec::new();
     let raw = selector["rawSelector"].as_str().unwrap_or_default();
-    let requirements = selector["requirements"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let requirements = selector["requirements"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !raw.is_empty() && !requirements.is_empty() {
         let detail = "may not specified at the same time as requirements";
         errors.push(FieldError::invalid(at.child("rawSelector"), raw, detail));
     }
     if raw.is_empty() && requirements.is_empty() {
-        let detail = format!(
-            "when {} is specified, requirements or rawSelector is required",
-            at.as_str()
-        );
+        let detail = format!("when {} is specified, requirements or rawSelector is required", at.as_str());
         errors.push(FieldError::required(at.child("requirements"), detail));
     }
     for (index, requirement) in requirements.iter().enumerate() {
@@ -278,11 +207,7 @@ fn check_selector(selector: &Value, at: &Path, labels: bool) -> Vec<FieldError> 
         let key = requirement["key"].as_str().unwrap_or_default();
         if labels {
             let wrong = names::qualified_name(key);
-            errors.extend(
-                wrong
-                    .into_iter()
-                    .map(|why| FieldError::invalid(at.child("key"), key, why)),
-            );
+            errors.extend(wrong.into_iter().map(|why| FieldError::invalid(at.child("key"), key, why)));
             for (index, value) in values.iter().enumerate() {
                 let wrong = names::label_value(value);
                 let at = at.child("values").index(index);
@@ -314,22 +239,12 @@ fn in_order(metadata: &Map<String, Value>) -> String {
         "finalizers",
         "managedFields",
     ];
-    const MANAGED: [&str; 7] = [
-        "manager",
-        "operation",
-        "apiVersion",
-        "time",
-        "fieldsType",
-        "fieldsV1",
-        "subresource",
-    ];
+    const MANAGED: [&str; 7] =
+        ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
     let object = |map: &Map<String, Value>, order: &[&str], show: &dyn Fn(&str, &Value) -> String| {
-        let fields = order
-            .iter()
-            .filter_map(|field| map.get(*field).map(|value| (field, value)));
-        let fields: Vec<String> = fields
-            .map(|(name, value)| format!("\"{name}\":{}", show(name, value)))
-            .collect();
+        let fields = order.iter().filter_map(|field| map.get(*field).map(|value| (field, value)));
+        let fields: Vec<String> =
+            fields.map(|(name, value)| format!("\"{name}\":{}", show(name, value))).collect();
         format!("{{{}}}", fields.join(","))
     };
     let plain = |_: &str, value: &Value| go::json(value);
@@ -355,8 +270,5 @@ fn is_empty(value: &Value) -> bool {
 
 fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter()
-        .filter_map(Value::as_str)
-        .map(ToOwned::to_owned)
-        .collect()
+    list.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }

@@ -67,21 +67,14 @@ impl Rule {
                         atoms.push(atom);
                     } else {
                         let names = self.resource_names.iter();
-                        atoms.extend(names.map(|name| Self {
-                            resource_names: one(name),
-                            ..atom.clone()
-                        }));
+                        atoms.extend(names.map(|name| Self { resource_names: one(name), ..atom.clone() }));
                     }
                 }
             }
         }
         for url in &self.non_resource_urls {
             for verb in &self.verbs {
-                atoms.push(Self {
-                    verbs: one(verb),
-                    non_resource_urls: one(url),
-                    ..Self::default()
-                });
+                atoms.push(Self { verbs: one(verb), non_resource_urls: one(url), ..Self::default() });
             }
         }
         atoms
@@ -93,18 +86,13 @@ impl Rule {
         let resource = |wanted: &String| {
             has(&self.resources, ALL)
                 || has(&self.resources, wanted)
-                || wanted
-                    .split_once('/')
-                    .is_some_and(|(_, sub)| has(&self.resources, &format!("*/{sub}")))
+                || wanted.split_once('/').is_some_and(|(_, sub)| has(&self.resources, &format!("*/{sub}")))
         };
         let named = if atom.resource_names.is_empty() {
             self.resource_names.is_empty()
         } else {
             self.resource_names.is_empty()
-                || atom
-                    .resource_names
-                    .iter()
-                    .all(|name| has(&self.resource_names, name))
+                || atom.resource_names.iter().all(|name| has(&self.resource_names, name))
         };
         all(&self.verbs, &atom.verbs)
             && all(&self.api_groups, &atom.api_groups)
@@ -137,14 +125,7 @@ impl Rule {
 /// Strings as Go's `%q` shows a slice of them.
 #[must_use]
 pub fn quoted(values: &[String]) -> String {
-    format!(
-        "[{}]",
-        values
-            .iter()
-            .map(|value| quote(value))
-            .collect::<Vec<_>>()
-            .join(" ")
-    )
+    format!("[{}]", values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(" "))
 }
 
 /// What `wanted` allows that `held` does not, one line each as messages show it.
@@ -157,11 +138,7 @@ pub fn missing(held: &[Rule], wanted: &[Rule]) -> BTreeSet<String> {
     let mut simple = BTreeMap::<_, Rule>::new();
     for atom in uncovered {
         if atom.non_resource_urls.is_empty() {
-            let key = (
-                atom.api_groups.clone(),
-                atom.resources.clone(),
-                atom.resource_names.clone(),
-            );
+            let key = (atom.api_groups.clone(), atom.resources.clone(), atom.resource_names.clone());
             match simple.get_mut(&key) {
                 Some(rule) => rule.verbs.extend(atom.verbs),
                 None => drop(simple.insert(key, atom)),
@@ -207,21 +184,11 @@ mod tests {
 
     #[test]
     fn rules_allow_by_verb_group_resource_and_name() {
-        let own = rule(
-            json!({"apiGroups": [""], "resources": ["pods/log", "*/status", "secrets"],
-            "resourceNames": ["one"], "verbs": ["get"]}),
-        );
+        let own = rule(json!({"apiGroups": [""], "resources": ["pods/log", "*/status", "secrets"],
+            "resourceNames": ["one"], "verbs": ["get"]}));
         let allows = |verb, resource, subresource, name| {
-            let target = ResourceTarget {
-                resource,
-                subresource,
-                name,
-                ..ResourceTarget::default()
-            };
-            own.allows(&Attributes {
-                verb,
-                target: Target::Resource(target),
-            })
+            let target = ResourceTarget { resource, subresource, name, ..ResourceTarget::default() };
+            own.allows(&Attributes { verb, target: Target::Resource(target) })
         };
         assert!(allows("get", "secrets", "", "one") && allows("get", "pods", "log", "one"));
         assert!(allows("get", "nodes", "status", "one"));
@@ -232,21 +199,14 @@ mod tests {
     #[test]
     fn paths_match_up_to_a_star() {
         let own = rule(json!({"nonResourceURLs": ["/healthz", "/api/*"], "verbs": ["get"]}));
-        let allows = |path| {
-            own.allows(&Attributes {
-                verb: "get",
-                target: Target::Path(path),
-            })
-        };
+        let allows = |path| own.allows(&Attributes { verb: "get", target: Target::Path(path) });
         assert!(allows("/healthz") && allows("/api/v1"));
         assert!(!allows("/healthz/") && !allows("/api"));
     }
 
     #[test]
     fn what_is_missing_is_told_by_resource() {
-        let held = [rule(
-            json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}),
-        )];
+        let held = [rule(json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}))];
         let wanted = [
             rule(
                 json!({"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "watch"]}),

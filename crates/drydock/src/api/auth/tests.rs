@@ -16,12 +16,8 @@ use crate::{Drydock, Options};
 #[test]
 fn service_accounts_are_told_from_other_users() {
     assert_eq!(account_of("system:serviceaccount:a:b"), Some(("a", "b")));
-    for name in [
-        "ann",
-        "system:serviceaccount:a",
-        "system:serviceaccount::b",
-        "system:serviceaccount:a:b:c",
-    ] {
+    for name in ["ann", "system:serviceaccount:a", "system:serviceaccount::b", "system:serviceaccount:a:b:c"]
+    {
         assert_eq!(account_of(name), None, "{name}");
     }
 }
@@ -46,18 +42,11 @@ fn a_refusal_names_user_verb_resource_and_namespace() {
 }
 
 async fn drydock(controllers: Selection) -> Drydock {
-    let options = Options {
-        controllers,
-        ..Options::seeded(1)
-    };
+    let options = Options { controllers, ..Options::seeded(1) };
     let drydock = Drydock::start(options).await.unwrap();
     let client = drydock.client("test");
     create::<Namespace>(&Api::all(client.clone()), json!({"metadata": {"name": "a"}})).await;
-    create::<ServiceAccount>(
-        &Api::namespaced(client, "a"),
-        json!({"metadata": {"name": "robot"}}),
-    )
-    .await;
+    create::<ServiceAccount>(&Api::namespaced(client, "a"), json!({"metadata": {"name": "robot"}})).await;
     drydock
 }
 
@@ -65,9 +54,7 @@ async fn create<K>(api: &Api<K>, object: Value)
 where
     K: Clone + DeserializeOwned + serde::Serialize + std::fmt::Debug,
 {
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap())
-        .await
-        .unwrap();
+    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
 }
 
 /// Lets the service account read config maps.
@@ -92,21 +79,12 @@ async fn send(
     token: Option<&str>,
     body: Value,
 ) -> (StatusCode, Value) {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", "application/json");
+    let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    let answer = server
-        .handle(request.body(Full::new(bytes::Bytes::from(body))).unwrap())
-        .await;
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let answer = server.handle(request.body(Full::new(bytes::Bytes::from(body))).unwrap()).await;
     let code = answer.status();
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
@@ -117,19 +95,10 @@ async fn token(drydock: &Drydock, seconds: i64) -> String {
     let mut request = Request::builder()
         .method("POST")
         .uri("/api/v1/namespaces/a/serviceaccounts/robot/token")
-        .body(Full::new(bytes::Bytes::from(
-            json!({"spec": {"expirationSeconds": seconds}}).to_string(),
-        )))
+        .body(Full::new(bytes::Bytes::from(json!({"spec": {"expirationSeconds": seconds}}).to_string())))
         .unwrap();
     request.extensions_mut().insert(User::master("admin"));
-    let body = server
-        .handle(request)
-        .await
-        .into_body()
-        .collect()
-        .await
-        .unwrap()
-        .to_bytes();
+    let body = server.handle(request).await.into_body().collect().await.unwrap().to_bytes();
     let answer: Value = serde_json::from_slice(&body).unwrap();
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
@@ -158,18 +127,11 @@ async fn a_token_is_good_until_it_expires() {
     assert_eq!(user["username"], "system:serviceaccount:a:robot");
     assert_eq!(
         user["groups"],
-        json!([
-            "system:serviceaccounts",
-            "system:serviceaccounts:a",
-            "system:authenticated"
-        ])
+        json!(["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"])
     );
     tokio::time::advance(Duration::from_secs(670)).await;
     let (code, refusal) = get().await;
-    assert_eq!(
-        (code, &refusal["message"]),
-        (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
-    );
+    assert_eq!((code, &refusal["message"]), (StatusCode::UNAUTHORIZED, &json!("Unauthorized")));
 }
 
 #[tokio::test]
@@ -182,11 +144,7 @@ async fn a_token_goes_with_its_account() {
     accounts.delete("robot", &DeleteParams::default()).await.unwrap();
     assert_eq!(get().await.0, StatusCode::UNAUTHORIZED);
     create(&accounts, json!({"metadata": {"name": "robot"}})).await;
-    assert_eq!(
-        get().await.0,
-        StatusCode::UNAUTHORIZED,
-        "another account of that name"
-    );
+    assert_eq!(get().await.0, StatusCode::UNAUTHORIZED, "another account of that name");
 }
 
 #[tokio::test]
@@ -223,19 +181,10 @@ async fn aggregated_roles_follow_those_they_gather() {
     let roles = Api::<ClusterRole>::all(drydock.client("test"));
     let rule = json!({"apiGroups": ["acme.io"], "resources": ["anvils"], "verbs": ["get"]});
     let labels = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
-    create(
-        &roles,
-        json!({"metadata": {"name": "anvils", "labels": labels}, "rules": [rule]}),
-    )
-    .await;
+    create(&roles, json!({"metadata": {"name": "anvils", "labels": labels}, "rules": [rule]})).await;
     let gathers = |role: ClusterRole| {
         let rules = role.rules.unwrap_or_default();
-        rules.iter().any(|rule| {
-            rule.resources
-                .iter()
-                .flatten()
-                .any(|resource| resource == "anvils")
-        })
+        rules.iter().any(|rule| rule.resources.iter().flatten().any(|resource| resource == "anvils"))
     };
     for name in ["view", "edit", "admin"] {
         let gathered = async {
@@ -243,8 +192,6 @@ async fn aggregated_roles_follow_those_they_gather() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), gathered)
-            .await
-            .unwrap();
+        tokio::time::timeout(Duration::from_secs(10), gathered).await.unwrap();
     }
 }

@@ -104,10 +104,7 @@ pub struct Signer {
 
 impl std::fmt::Debug for Signer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Signer")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Signer").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -123,12 +120,7 @@ impl Signer {
         let key = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).map_err(|_| KeyError)?;
         let public = [&KEY_PREFIX[..], key.public_key().as_ref()].concat();
         let id = URL_SAFE_NO_PAD.encode(Sha256::digest(public));
-        Ok(Self {
-            key,
-            id,
-            random,
-            good: Mutex::default(),
-        })
+        Ok(Self { key, id, random, good: Mutex::default() })
     }
 
     /// A token that says that.
@@ -138,15 +130,8 @@ impl Signer {
     pub fn sign(&self, claims: &Claims) -> Result<String, KeyError> {
         let header = json!({"alg": "ES256", "kid": self.id}).to_string();
         let claims = serde_json::to_vec(claims).map_err(|_| KeyError)?;
-        let text = format!(
-            "{}.{}",
-            URL_SAFE_NO_PAD.encode(header),
-            URL_SAFE_NO_PAD.encode(claims)
-        );
-        let signature = self
-            .key
-            .sign(&self.random, text.as_bytes())
-            .map_err(|_| KeyError)?;
+        let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
+        let signature = self.key.sign(&self.random, text.as_bytes()).map_err(|_| KeyError)?;
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
@@ -179,21 +164,13 @@ impl Signer {
             return Err(Refusal::Unknown);
         }
         let header: Value = serde_json::from_slice(&decoded(header)?).map_err(|_| Refusal::Unknown)?;
-        if header["kid"]
-            .as_str()
-            .is_some_and(|id| !id.is_empty() && id != self.id)
-        {
+        if header["kid"].as_str().is_some_and(|id| !id.is_empty() && id != self.id) {
             return Err(Refusal::because("invalid signature, no keys found"));
         }
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref());
-        let signed = token
-            .rsplit_once('.')
-            .map(|(signed, _)| signed)
-            .unwrap_or_default();
+        let signed = token.rsplit_once('.').map(|(signed, _)| signed).unwrap_or_default();
         if header["alg"] != "ES256" || key.verify(signed.as_bytes(), &decoded(signature)?).is_err() {
-            return Err(Refusal::because(
-                "go-jose/go-jose: error in cryptographic primitive",
-            ));
+            return Err(Refusal::because("go-jose/go-jose: error in cryptographic primitive"));
         }
         let claims: Claims = serde_json::from_slice(&body).map_err(|_| Refusal::Unknown)?;
         let claims = Arc::new(claims);
@@ -250,12 +227,8 @@ pub fn authenticate(
     audiences: &[&str],
 ) -> Result<(User, Vec<String>), Refusal> {
     let claims = server.auth.signer.verify(token)?;
-    let fitting: Vec<String> = claims
-        .aud
-        .iter()
-        .filter(|own| audiences.contains(&own.as_str()))
-        .cloned()
-        .collect();
+    let fitting: Vec<String> =
+        claims.aud.iter().filter(|own| audiences.contains(&own.as_str())).cloned().collect();
     if fitting.is_empty() {
         let wanted: Vec<String> = audiences.iter().map(|audience| (*audience).to_owned()).collect();
         return Err(Refusal::because(format!(
@@ -283,15 +256,11 @@ fn check_bound(server: &Server, bound: &Bound, now: i64) -> Result<(), Refusal> 
         .ok_or_else(|| Refusal::because(format!("serviceaccounts {:?} not found", account.name)))?;
     if found.metadata.uid != account.uid {
         let (own, claim) = (&found.metadata.uid, &account.uid);
-        return Err(Refusal::because(format!(
-            "service account UID ({own}) does not match claim ({claim})"
-        )));
+        return Err(Refusal::because(format!("service account UID ({own}) does not match claim ({claim})")));
     }
     if found.is_deleted(now) {
         let name = &account.name;
-        return Err(Refusal::because(format!(
-            "service account {namespace}/{name} has been deleted"
-        )));
+        return Err(Refusal::because(format!("service account {namespace}/{name} has been deleted")));
     }
     // The node of a pod's token is only told, not checked.
     let node = bound.node.as_ref().filter(|_| bound.pod.is_none());
@@ -317,13 +286,7 @@ fn check_bound(server: &Server, bound: &Bound, now: i64) -> Result<(), Refusal> 
 }
 
 fn user(claims: &Claims) -> User {
-    let Bound {
-        namespace,
-        node,
-        pod,
-        serviceaccount,
-        ..
-    } = &claims.bound;
+    let Bound { namespace, node, pod, serviceaccount, .. } = &claims.bound;
     let mut user = User::service_account(namespace, &serviceaccount.name);
     user.uid.clone_from(&serviceaccount.uid);
     let mut add = |key: &str, value: &str| {
@@ -372,9 +335,7 @@ impl Head {
     }
 
     fn is_deleted(&self, now: i64) -> bool {
-        self.metadata
-            .deletion_timestamp
-            .is_some_and(|at| at.as_second() < now - LEEWAY)
+        self.metadata.deletion_timestamp.is_some_and(|at| at.as_second() < now - LEEWAY)
     }
 }
 
@@ -383,21 +344,14 @@ mod tests {
     use super::*;
 
     fn claims() -> Claims {
-        let serviceaccount = Reference {
-            name: "b".into(),
-            uid: "u".into(),
-        };
+        let serviceaccount = Reference { name: "b".into(), uid: "u".into() };
         Claims {
             aud: vec![AUDIENCE.to_owned()],
             exp: 600,
             iat: 0,
             iss: ISSUER.to_owned(),
             jti: "j".to_owned(),
-            bound: Bound {
-                namespace: "a".into(),
-                serviceaccount,
-                ..Bound::default()
-            },
+            bound: Bound { namespace: "a".into(), serviceaccount, ..Bound::default() },
             nbf: 0,
             sub: "system:serviceaccount:a:b".to_owned(),
         }
@@ -412,19 +366,13 @@ mod tests {
         assert!(matches!(other.verify(&token), Err(Refusal::Because(_))));
         assert_eq!(signer.verify("a.b.c").unwrap_err(), Refusal::Unknown);
         let (signed, _) = token.rsplit_once('.').unwrap();
-        assert!(matches!(
-            signer.verify(&format!("{signed}.AAAA")),
-            Err(Refusal::Because(_))
-        ));
+        assert!(matches!(signer.verify(&format!("{signed}.AAAA")), Err(Refusal::Because(_))));
     }
 
     #[test]
     fn a_token_is_its_service_account() {
         let found = user(&claims());
-        assert_eq!(
-            (found.name.as_str(), found.uid.as_str()),
-            ("system:serviceaccount:a:b", "u")
-        );
+        assert_eq!((found.name.as_str(), found.uid.as_str()), ("system:serviceaccount:a:b", "u"));
         assert_eq!(found.groups[1], "system:serviceaccounts:a");
         assert_eq!(found.extra[CREDENTIAL], ["JTI=j"]);
     }

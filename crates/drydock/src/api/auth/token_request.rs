@@ -37,10 +37,7 @@ pub async fn create(
     body: &Bytes,
     name: &str,
 ) -> Outcome<(Arc<Resource>, Bytes)> {
-    let part = write
-        .resource
-        .part(SUBRESOURCE)
-        .ok_or_else(Failure::no_such_resource)?;
+    let part = write.resource.part(SUBRESOURCE).ok_or_else(Failure::no_such_resource)?;
     let part = Arc::new(part);
     let mut own = Write {
         server: write.server,
@@ -82,17 +79,9 @@ fn issue(write: &Write<'_>, accounts: &Resource, name: &str, request: &mut Value
     if !given.is_empty() && given != name {
         let detail = "must match the service account name if specified";
         let error = FieldError::invalid("metadata.name", given, detail);
-        return Err(Failure::invalid(
-            &write.resource.group,
-            "TokenRequest",
-            name,
-            &[error],
-        ));
+        return Err(Failure::invalid(&write.resource.group, "TokenRequest", name, &[error]));
     }
-    let stored = write
-        .server
-        .store
-        .get(accounts.table, &Key::new(write.namespace, name));
+    let stored = write.server.store.get(accounts.table, &Key::new(write.namespace, name));
     let account = decoded(&*stored.ok_or_else(|| Failure::not_found(accounts, name))?)?;
     let uid = uid_of(&account);
     let wanted = uid_of(request);
@@ -103,31 +92,16 @@ fn issue(write: &Write<'_>, accounts: &Resource, name: &str, request: &mut Value
         return Err(conflict("TokenRequest.authentication.k8s.io", name, &why)
             .with_details(json!({"name": name, "group": "authentication.k8s.io", "kind": "TokenRequest"})));
     }
-    let audiences = request["spec"]["audiences"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let mut audiences: Vec<String> = audiences
-        .iter()
-        .filter_map(Value::as_str)
-        .map(ToOwned::to_owned)
-        .collect();
+    let audiences = request["spec"]["audiences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut audiences: Vec<String> =
+        audiences.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
     if audiences.is_empty() {
         audiences.push(AUDIENCE.to_owned());
     }
-    let seconds = request["spec"]["expirationSeconds"]
-        .as_i64()
-        .unwrap_or(DEFAULT_SECONDS);
+    let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
     check_seconds(seconds)?;
-    let serviceaccount = Reference {
-        name: name.to_owned(),
-        uid: uid.clone(),
-    };
-    let mut bound = Bound {
-        namespace: write.namespace.to_owned(),
-        serviceaccount,
-        ..Bound::default()
-    };
+    let serviceaccount = Reference { name: name.to_owned(), uid: uid.clone() };
+    let mut bound = Bound { namespace: write.namespace.to_owned(), serviceaccount, ..Bound::default() };
     bind(write, name, &request["spec"]["boundObjectRef"], &mut bound)?;
 
     let context = &write.server.context;
@@ -169,12 +143,7 @@ fn check_seconds(seconds: i64) -> Outcome<()> {
         return Ok(());
     };
     let error = FieldError::invalid("spec.expirationSeconds", seconds, detail);
-    Err(Failure::invalid(
-        "authentication.k8s.io",
-        "TokenRequest",
-        "",
-        &[error],
-    ))
+    Err(Failure::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
 }
 
 /// Binds the token to the object that the request names, where it names one.
@@ -183,9 +152,7 @@ fn bind(write: &Write<'_>, account: &str, reference: &Value, bound: &mut Bound) 
         return Ok(());
     }
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
-    let (group, version) = text("apiVersion")
-        .rsplit_once('/')
-        .unwrap_or(("", text("apiVersion")));
+    let (group, version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
     let (kind, name) = (text("kind"), text("name"));
     let (plural, namespace) = match (group, kind) {
         ("", "Pod") => ("pods", write.namespace),
@@ -197,10 +164,7 @@ fn bind(write: &Write<'_>, account: &str, reference: &Value, bound: &mut Bound) 
         }
     };
     let object = find(write, plural, namespace, name)?;
-    let found = Reference {
-        name: name.to_owned(),
-        uid: uid_of(&object),
-    };
+    let found = Reference { name: name.to_owned(), uid: uid_of(&object) };
     if kind == "Pod" && object["spec"]["serviceAccountName"] != account {
         return Err(Failure::bad_request(format!(
             "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
@@ -219,18 +183,10 @@ fn bind(write: &Write<'_>, account: &str, reference: &Value, bound: &mut Bound) 
         "Node" => bound.node = Some(found),
         _ => {
             bound.pod = Some(found);
-            if let Some(node) = object["spec"]["nodeName"]
-                .as_str()
-                .filter(|node| !node.is_empty())
-            {
+            if let Some(node) = object["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
                 // A node that is gone is still worth telling.
-                let uid = find(write, "nodes", "", node)
-                    .map(|node| uid_of(&node))
-                    .unwrap_or_default();
-                bound.node = Some(Reference {
-                    name: node.to_owned(),
-                    uid,
-                });
+                let uid = find(write, "nodes", "", node).map(|node| uid_of(&node)).unwrap_or_default();
+                bound.node = Some(Reference { name: node.to_owned(), uid });
             }
         }
     }
@@ -245,11 +201,7 @@ fn find(write: &Write<'_>, plural: &str, namespace: &str, name: &str) -> Outcome
 }
 
 fn uid_of(object: &Value) -> String {
-    metadata_of(object)
-        .get("uid")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
+    metadata_of(object).get("uid").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn conflict(what: &str, name: &str, why: &str) -> Failure {

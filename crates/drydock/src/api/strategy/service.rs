@@ -118,7 +118,9 @@ fn taken(write: &Write<'_>, name: &str) -> (BTreeSet<String>, BTreeSet<u64>) {
             continue;
         }
         let Ok(service) = serde_json::from_slice::<Value>(&stored.body) else { continue };
-        for address in service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for address in
+            service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str)
+        {
             addresses.insert(address.to_owned());
         }
         for port in service["spec"]["ports"].as_array().into_iter().flatten() {

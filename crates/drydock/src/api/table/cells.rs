@@ -79,15 +79,16 @@ pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> V
             Some(selector(&spec["selector"])),
         ),
         ("apps", "controllerrevisions") => {
-            let owner = metadata["ownerReferences"].as_array().and_then(|owners| {
-                owners.iter().find(|owner| owner["controller"] == true)
-            });
+            let owner = metadata["ownerReferences"]
+                .as_array()
+                .and_then(|owners| owners.iter().find(|owner| owner["controller"] == true));
             let owner = owner.map_or_else(
                 || NONE.to_owned(),
                 |owner| {
                     let kind = owner["kind"].as_str().unwrap_or_default().to_lowercase();
                     let group = owner["apiVersion"].as_str().unwrap_or_default();
-                    let group = group.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
+                    let group =
+                        group.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
                     format!("{kind}{group}/{}", owner["name"].as_str().unwrap_or_default())
                 },
             );
@@ -323,7 +324,8 @@ fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         .unwrap_or_else(|| first.clone());
     let involved = &object["involvedObject"];
     let kind = text(&involved["kind"]).to_lowercase();
-    let target = if kind.is_empty() { text(&involved["name"]) } else { format!("{kind}/{}", text(&involved["name"])) };
+    let target =
+        if kind.is_empty() { text(&involved["name"]) } else { format!("{kind}/{}", text(&involved["name"])) };
     let component = match text(&object["source"]["component"]) {
         empty if empty.is_empty() => text(&object["reportingComponent"]),
         component => component,
@@ -452,12 +454,7 @@ fn quota(object: &Value, old: Value) -> Vec<Value> {
         let text = format!("{name}: {used}/{}", hard.as_str().unwrap_or_default());
         if name.starts_with("limits") { limits.push(text) } else { requests.push(text) }
     }
-    vec![
-        object["metadata"]["name"].clone(),
-        requests.join(", ").into(),
-        limits.join(", ").into(),
-        old,
-    ]
+    vec![object["metadata"]["name"].clone(), requests.join(", ").into(), limits.join(", ").into(), old]
 }
 
 fn job(object: &Value, now: Timestamp, old: Value) -> Vec<Value> {
@@ -508,7 +505,8 @@ fn ingress(object: &Value, old: Value) -> Vec<Value> {
         [] => "*".to_owned(),
         all => all.join(","),
     };
-    let points = object["status"]["loadBalancer"]["ingress"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let points =
+        object["status"]["loadBalancer"]["ingress"].as_array().map(Vec::as_slice).unwrap_or_default();
     let addresses: Vec<&str> =
         points.iter().filter_map(|p| p["ip"].as_str().or_else(|| p["hostname"].as_str())).collect();
     vec![
@@ -538,8 +536,12 @@ fn storage_class(object: &Value, old: Value) -> Vec<Value> {
 }
 
 fn slice(object: &Value, old: Value) -> Vec<Value> {
-    let ports: Vec<String> =
-        object["ports"].as_array().into_iter().flatten().map(|port| or(&port["port"], "*").to_string()).collect();
+    let ports: Vec<String> = object["ports"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|port| or(&port["port"], "*").to_string())
+        .collect();
     let ports: Vec<String> = ports.iter().map(|port| port.trim_matches('"').to_owned()).collect();
     let addresses: Vec<String> = object["endpoints"]
         .as_array()
@@ -571,7 +573,10 @@ mod pod {
             Some(reason) if !reason.is_empty() => reason.to_owned(),
             _ => status["phase"].as_str().unwrap_or_default().to_owned(),
         };
-        if list(&status["conditions"]).iter().any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated") {
+        if list(&status["conditions"])
+            .iter()
+            .any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated")
+        {
             reason = "SchedulingGated".to_owned();
         }
         let mut restarts = 0;
@@ -638,7 +643,8 @@ mod pod {
             Some(at) if restarts > 0 => format!("{restarts} ({} ago)", age(&at, now)),
             _ => restarts.to_string(),
         };
-        let text = |value: &Value| Value::from(value.as_str().filter(|text| !text.is_empty()).unwrap_or(NONE));
+        let text =
+            |value: &Value| Value::from(value.as_str().filter(|text| !text.is_empty()).unwrap_or(NONE));
         let gates = list(&spec["readinessGates"]);
         let gates = if gates.is_empty() {
             NONE.to_owned()
@@ -646,7 +652,9 @@ mod pod {
             let conditions = list(&status["conditions"]);
             let open = gates
                 .iter()
-                .filter(|gate| conditions.iter().any(|c| c["type"] == gate["conditionType"] && c["status"] == "True"))
+                .filter(|gate| {
+                    conditions.iter().any(|c| c["type"] == gate["conditionType"] && c["status"] == "True")
+                })
                 .count();
             format!("{open}/{}", gates.len())
         };

@@ -15,11 +15,7 @@ pub(super) fn ip(out: &mut Errors, value: &str, at: &At<'_>) {
         }
         (Err(_), Some(_)) => out.push(FieldError::invalid(at, value, "must not have leading 0s")),
         (Ok(IpAddr::V6(address)), _) if address.to_ipv4_mapped().is_some() => {
-            out.push(FieldError::invalid(
-                at,
-                value,
-                "must not be an IPv4-mapped IPv6 address",
-            ));
+            out.push(FieldError::invalid(at, value, "must not be an IPv4-mapped IPv6 address"));
         }
         _ => {}
     }
@@ -52,30 +48,18 @@ pub(super) fn endpoint(out: &mut Errors, value: &str, at: &At<'_>) {
             out.push(FieldError::invalid(at, value, why));
         }
     };
-    refuse(
-        address.is_unspecified(),
-        format!("may not be unspecified ({value})"),
-    );
-    refuse(
-        address.is_loopback(),
-        "may not be in the loopback range (127.0.0.0/8, ::1/128)".into(),
-    );
+    refuse(address.is_unspecified(), format!("may not be unspecified ({value})"));
+    refuse(address.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)".into());
     let local = match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
     };
-    refuse(
-        local,
-        "may not be in the link-local range (169.254.0.0/16, fe80::/10)".into(),
-    );
+    refuse(local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".into());
     let multicast = match address {
         IpAddr::V4(address) => address.octets()[..3] == [224, 0, 0],
         IpAddr::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
     };
-    refuse(
-        multicast,
-        "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".into(),
-    );
+    refuse(multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".into());
 }
 
 /// Whether a text is an address.
@@ -107,11 +91,7 @@ fn sloppy(value: &str) -> Option<IpAddr> {
             rest => rest.to_owned(),
         })
         .collect();
-    if parts.len() != 4 {
-        None
-    } else {
-        parts.join(".").parse().ok()
-    }
+    if parts.len() != 4 { None } else { parts.join(".").parse().ok() }
 }
 
 fn network(value: &str) -> Option<(IpAddr, u32)> {
@@ -151,10 +131,7 @@ mod tests {
         assert_eq!(why(ip, "010.0.0.1"), ["must not have leading 0s"]);
         assert!(why(ip, "x")[0].starts_with("must be a valid IP address"));
         assert!(why(cidr, "10.0.0.0/8").is_empty() && why(cidr, "0.0.0.0/0").is_empty());
-        assert_eq!(
-            why(cidr, "10.0.0.1/8"),
-            ["must not have bits set beyond the prefix length"]
-        );
+        assert_eq!(why(cidr, "10.0.0.1/8"), ["must not have bits set beyond the prefix length"]);
         assert_eq!(why(endpoint, "127.0.0.1").len(), 1);
         assert_eq!(is_within("10.1.0.0/16", "10.0.0.0/8"), Some(true));
         assert_eq!(is_within("10.0.0.0/8", "10.0.0.0/8"), Some(false));

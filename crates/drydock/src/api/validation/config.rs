@@ -21,11 +21,7 @@ pub(super) fn config_map(out: &mut Errors, map: &Value) {
         let at = &DATA.key(key);
         reasons(out, key, at, names::config_map_key(key));
         if has(&map["binaryData"], key) {
-            out.push(FieldError::invalid(
-                at,
-                key,
-                "duplicate of key present in binaryData",
-            ));
+            out.push(FieldError::invalid(at, key, "duplicate of key present in binaryData"));
         }
         size += value.as_str().unwrap_or_default().len();
     }
@@ -128,10 +124,7 @@ fn registry(out: &mut Errors, data: &Value, key: &str) {
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
         Err(error) => {
             let position = error.column().saturating_sub(1);
-            match std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(|text| text.chars().nth(position))
-            {
+            match std::str::from_utf8(&bytes).ok().and_then(|text| text.chars().nth(position)) {
                 Some(c) => format!("invalid character '{c}' looking for beginning of value"),
                 None => "unexpected end of JSON input".to_owned(),
             }
@@ -143,11 +136,5 @@ fn registry(out: &mut Errors, data: &Value, key: &str) {
 /// How many bytes base64 holds.
 fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
-    text.len() / 4 * 3
-        - text
-            .bytes()
-            .rev()
-            .take_while(|byte| *byte == b'=')
-            .count()
-            .min(text.len() / 4 * 3)
+    text.len() / 4 * 3 - text.bytes().rev().take_while(|byte| *byte == b'=').count().min(text.len() / 4 * 3)
 }

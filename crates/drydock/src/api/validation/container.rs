@@ -53,10 +53,8 @@ pub(super) fn main(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
 /// The containers that run before the main ones.
 pub(super) fn init(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
     let at = &at.child("initContainers");
-    let mut known: BTreeSet<&str> = list(pod.spec, "containers")
-        .iter()
-        .map(|container| text(container, "name"))
-        .collect();
+    let mut known: BTreeSet<&str> =
+        list(pod.spec, "containers").iter().map(|container| text(container, "name")).collect();
     let containers = list(pod.spec, "initContainers");
     for (index, container) in containers.iter().enumerate() {
         let one = &at.index(index);
@@ -86,11 +84,7 @@ pub(super) fn init(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
             if text(policy, "restartPolicy") == "RestartContainer" {
                 let at = policies.index(index);
                 let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
-                out.push(FieldError::invalid(
-                    at.child("restartPolicy"),
-                    "RestartContainer",
-                    why,
-                ));
+                out.push(FieldError::invalid(at.child("restartPolicy"), "RestartContainer", why));
             }
         }
     }
@@ -98,13 +92,7 @@ pub(super) fn init(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
 
 /// Containers that were added to a running pod.
 pub(super) fn ephemeral(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
-    const FORBIDDEN: &[&str] = &[
-        "ports",
-        "livenessProbe",
-        "readinessProbe",
-        "startupProbe",
-        "lifecycle",
-    ];
+    const FORBIDDEN: &[&str] = &["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
     let at = &at.child("ephemeralContainers");
     let others: BTreeSet<&str> = ["containers", "initContainers"]
         .into_iter()
@@ -127,19 +115,13 @@ pub(super) fn ephemeral(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
         for field in FORBIDDEN.iter().filter(|field| has(container, field)) {
             out.push(FieldError::forbidden(at.child(field), why));
         }
-        if container["resources"]
-            .as_object()
-            .is_some_and(|map| !map.is_empty())
-        {
+        if container["resources"].as_object().is_some_and(|map| !map.is_empty()) {
             out.push(FieldError::forbidden(at.child("resources"), why));
         }
         let mounts = &at.child("volumeMounts");
         for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
             let at = &mounts.index(index);
-            for field in ["subPath", "subPathExpr"]
-                .iter()
-                .filter(|field| !text(mount, field).is_empty())
-            {
+            for field in ["subPath", "subPathExpr"].iter().filter(|field| !text(mount, field).is_empty()) {
                 out.push(FieldError::forbidden(at.child(field), why));
             }
         }
@@ -168,33 +150,16 @@ fn common(out: &mut Errors, container: &Value, pod: &Pod<'_>, at: &At<'_>) {
         named(out, container, "name", at, names::dns1123_label);
     }
     required(out, container, "image", at);
-    choice(
-        out,
-        container,
-        "terminationMessagePolicy",
-        at,
-        &["File", "FallbackToLogsOnError"],
-    );
+    choice(out, container, "terminationMessagePolicy", at, &["File", "FallbackToLogsOnError"]);
     ports(out, container, at);
     env::variables(out, container, at);
     env::sources(out, container, at);
     mounts(out, container, &pod.volumes, at);
     devices(out, container, &pod.volumes, at);
-    choice(
-        out,
-        container,
-        "imagePullPolicy",
-        at,
-        &["Always", "IfNotPresent", "Never"],
-    );
+    choice(out, container, "imagePullPolicy", at, &["Always", "IfNotPresent", "Never"]);
     resources::of_container(out, &container["resources"], &at.child("resources"));
     resize(out, container, text(pod.spec, "restartPolicy"), at);
-    security::of_container(
-        out,
-        &container["securityContext"],
-        pod.spec,
-        &at.child("securityContext"),
-    );
+    security::of_container(out, &container["securityContext"], pod.spec, &at.child("securityContext"));
 }
 
 fn ports(out: &mut Errors, container: &Value, at: &At<'_>) {
@@ -251,18 +216,10 @@ fn mounts(out: &mut Errors, container: &Value, volumes: &Volumes<'_>, at: &At<'_
         }
         required(out, mount, "mountPath", one);
         if !points.insert(path) {
-            out.push(FieldError::invalid(
-                one.child("mountPath"),
-                path,
-                "must be unique",
-            ));
+            out.push(FieldError::invalid(one.child("mountPath"), path, "must be unique"));
         }
         if devices.iter().any(|device| text(device, "name") == name) {
-            out.push(FieldError::invalid(
-                one.child("name"),
-                name,
-                "must not already exist in volumeDevices",
-            ));
+            out.push(FieldError::invalid(one.child("name"), name, "must not already exist in volumeDevices"));
         }
         if devices.iter().any(|device| text(device, "devicePath") == path) {
             let why = "must not already exist as a path in volumeDevices";
@@ -283,13 +240,7 @@ fn mounts(out: &mut Errors, container: &Value, volumes: &Volumes<'_>, at: &At<'_
 }
 
 fn propagation(out: &mut Errors, mount: &Value, container: &Value, at: &At<'_>) {
-    optional_choice(
-        out,
-        mount,
-        "mountPropagation",
-        at,
-        &["Bidirectional", "HostToContainer", "None"],
-    );
+    optional_choice(out, mount, "mountPropagation", at, &["Bidirectional", "HostToContainer", "None"]);
     let both = text(mount, "mountPropagation") == "Bidirectional";
     if both && !is(&container["securityContext"], "privileged") {
         let why = "Bidirectional mount propagation is available only to privileged containers";
@@ -298,22 +249,13 @@ fn propagation(out: &mut Errors, mount: &Value, container: &Value, at: &At<'_>) 
 }
 
 fn read_only(out: &mut Errors, mount: &Value, at: &At<'_>) {
-    optional_choice(
-        out,
-        mount,
-        "recursiveReadOnly",
-        at,
-        &["Disabled", "Enabled", "IfPossible"],
-    );
+    optional_choice(out, mount, "recursiveReadOnly", at, &["Disabled", "Enabled", "IfPossible"]);
     if !matches!(text(mount, "recursiveReadOnly"), "Enabled" | "IfPossible") {
         return;
     }
     let at = &at.child("recursiveReadOnly");
     if !is(mount, "readOnly") {
-        out.push(FieldError::forbidden(
-            at,
-            "may only be specified when readOnly is true",
-        ));
+        out.push(FieldError::forbidden(at, "may only be specified when readOnly is true"));
     }
     if !matches!(text(mount, "mountPropagation"), "" | "None") {
         let why = "may only be specified when mountPropagation is None or not specified";
@@ -343,29 +285,17 @@ fn devices(out: &mut Errors, container: &Value, volumes: &Volumes<'_>, at: &At<'
         }
         required(out, device, "devicePath", at);
         if paths.contains(path) {
-            out.push(FieldError::invalid(
-                at.child("devicePath"),
-                path,
-                "must be unique",
-            ));
+            out.push(FieldError::invalid(at.child("devicePath"), path, "must be unique"));
         }
         let mut steps = Errors::new();
         no_backsteps(&mut steps, path, at);
         if steps.is_empty() {
             paths.insert(path);
         } else {
-            out.push(FieldError::invalid(
-                at.child("devicePath"),
-                path,
-                "can not contain backsteps ('..')",
-            ));
+            out.push(FieldError::invalid(at.child("devicePath"), path, "can not contain backsteps ('..')"));
         }
         if mounts.iter().any(|mount| text(mount, "name") == name) {
-            out.push(FieldError::invalid(
-                at.child("name"),
-                name,
-                "must not already exist in volumeMounts",
-            ));
+            out.push(FieldError::invalid(at.child("name"), name, "must not already exist in volumeMounts"));
         }
         if mounts.iter().any(|mount| text(mount, "mountPath") == path) {
             let why = "must not already exist as a path in volumeMounts";
@@ -402,13 +332,7 @@ fn resize(out: &mut Errors, container: &Value, restart: &str, at: &At<'_>) {
 fn restart(out: &mut Errors, container: &Value, at: &At<'_>) {
     let rules = list(container, "restartPolicyRules");
     if has(container, "restartPolicy") {
-        optional_choice(
-            out,
-            container,
-            "restartPolicy",
-            at,
-            &["Always", "Never", "OnFailure"],
-        );
+        optional_choice(out, container, "restartPolicy", at, &["Always", "Never", "OnFailure"]);
     } else if !rules.is_empty() {
         let why = "must specify restartPolicy when restart rules are used";
         out.push(FieldError::required(at.child("restartPolicy"), why));
@@ -431,11 +355,7 @@ fn restart(out: &mut Errors, container: &Value, at: &At<'_>) {
         }
         let operator = text(codes, "operator");
         if !matches!(operator, "In" | "NotIn") {
-            out.push(FieldError::not_supported(
-                at.child("operator"),
-                operator,
-                ["In", "NotIn"],
-            ));
+            out.push(FieldError::not_supported(at.child("operator"), operator, ["In", "NotIn"]));
         }
         let values = list(codes, "values").len();
         if values > 255 {

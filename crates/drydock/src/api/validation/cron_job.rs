@@ -14,11 +14,7 @@ pub(super) fn create(out: &mut Errors, job: &Value) {
     let name = text(&job["metadata"], "name");
     if name.len() > 52 {
         let at = At::new("metadata");
-        out.push(FieldError::invalid(
-            at.child("name"),
-            name,
-            "must be no more than 52 characters",
-        ));
+        out.push(FieldError::invalid(at.child("name"), name, "must be no more than 52 characters"));
     }
 }
 
@@ -45,13 +41,7 @@ fn whole_spec(out: &mut Errors, spec: &Value, was: Option<&Value>) {
     if was.is_none_or(|was| was["timeZone"] != spec["timeZone"]) {
         time_zone(out, spec);
     }
-    choice(
-        out,
-        spec,
-        "concurrencyPolicy",
-        &SPEC,
-        &["Allow", "Forbid", "Replace"],
-    );
+    choice(out, spec, "concurrencyPolicy", &SPEC, &["Allow", "Forbid", "Replace"]);
     let at = &SPEC.child("jobTemplate");
     let (inner, at) = (&spec["jobTemplate"]["spec"], &at.child("spec"));
     job::spec(out, inner, at);
@@ -60,18 +50,9 @@ fn whole_spec(out: &mut Errors, spec: &Value, was: Option<&Value>) {
         out.push(FieldError::invalid(at.child("selector"), &inner["selector"], why));
     }
     if is(inner, "manualSelector") {
-        out.push(FieldError::not_supported(
-            at.child("manualSelector"),
-            true,
-            ["nil", "false"],
-        ));
+        out.push(FieldError::not_supported(at.child("manualSelector"), true, ["nil", "false"]));
     }
-    not_negative(
-        out,
-        spec,
-        &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
-        &SPEC,
-    );
+    not_negative(out, spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], &SPEC);
 }
 
 fn time_zone(out: &mut Errors, spec: &Value) {
@@ -83,16 +64,10 @@ fn time_zone(out: &mut Errors, spec: &Value) {
         (1..=14).contains(&part.len())
             && !matches!(part, "." | "..")
             && !part.starts_with('-')
-            && part
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || ".-_+".contains(c))
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-_+".contains(c))
     };
     if zone.is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            zone,
-            "timeZone must be nil or non-empty string",
-        ));
+        out.push(FieldError::invalid(at, zone, "timeZone must be nil or non-empty string"));
     } else if !zone.split('/').all(good) {
         out.push(FieldError::invalid(at, zone, format!("unknown time zone {zone}")));
     } else if zone.eq_ignore_ascii_case("local") {

@@ -16,12 +16,8 @@ pub(super) fn unified(old: &str, new: &str) -> String {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             continue;
         };
-        let _ = writeln!(
-            out,
-            "@@ -{} +{} @@",
-            range(first.old.0, last.old.1),
-            range(first.new.0, last.new.1)
-        );
+        let _ =
+            writeln!(out, "@@ -{} +{} @@", range(first.old.0, last.old.1), range(first.new.0, last.new.1));
         for edit in &group {
             let mut lines = |sign: char, lines: &[&str]| {
                 for line in lines {
@@ -71,11 +67,7 @@ fn groups(edits: &[Edit]) -> Vec<Vec<Edit>> {
         let mut edit = edit;
         if edit.equal && edit.old.1 - edit.old.0 > 2 * CONTEXT {
             let (old, new) = (edit.old.0 + CONTEXT, edit.new.0 + CONTEXT);
-            group.push(Edit {
-                equal: true,
-                old: (edit.old.0, old),
-                new: (edit.new.0, new),
-            });
+            group.push(Edit { equal: true, old: (edit.old.0, old), new: (edit.new.0, new) });
             groups.push(std::mem::take(&mut group));
             edit.old.0 = edit.old.1 - CONTEXT;
             edit.new.0 = edit.new.1 - CONTEXT;
@@ -115,11 +107,7 @@ impl<'t> Matcher<'t> {
         let (mut old, mut new) = (0, 0);
         for (old_start, new_start, size) in blocks {
             if old < old_start || new < new_start {
-                edits.push(Edit {
-                    equal: false,
-                    old: (old, old_start),
-                    new: (new, new_start),
-                });
+                edits.push(Edit { equal: false, old: (old, old_start), new: (new, new_start) });
             }
             (old, new) = (old_start + size, new_start + size);
             if size > 0 {
@@ -128,11 +116,7 @@ impl<'t> Matcher<'t> {
                     .filter(|last| last.equal && last.old.1 == old_start && last.new.1 == new_start)
                 {
                     Some(last) => (last.old.1, last.new.1) = (old, new),
-                    None => edits.push(Edit {
-                        equal: true,
-                        old: (old_start, old),
-                        new: (new_start, new),
-                    }),
+                    None => edits.push(Edit { equal: true, old: (old_start, old), new: (new_start, new) }),
                 }
             }
         }
@@ -162,11 +146,7 @@ impl<'t> Matcher<'t> {
                 if place >= new.1 {
                     break;
                 }
-                let run = 1 + place
-                    .checked_sub(1)
-                    .and_then(|before| runs.get(&before))
-                    .copied()
-                    .unwrap_or(0);
+                let run = 1 + place.checked_sub(1).and_then(|before| runs.get(&before)).copied().unwrap_or(0);
                 next.insert(place, run);
                 if run > size {
                     (old_start, new_start, size) = (index + 1 - run, place + 1 - run, run);
@@ -195,10 +175,7 @@ mod tests {
     fn changes_come_with_three_lines_around_them() {
         let old = "a\nb\nc\nd\ne\nf\ng\nh";
         let new = "a\nb\nc\nd\nE\nf\ng\nh";
-        assert_eq!(
-            unified(old, new),
-            "@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n"
-        );
+        assert_eq!(unified(old, new), "@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n");
         assert_eq!(unified(old, old), "");
         assert_eq!(unified("a", "a\nb"), "@@ -1 +1,2 @@\n a\n+b\n");
     }

@@ -22,10 +22,7 @@ pub(super) fn endpoints(out: &mut Errors, endpoints: &Value) {
     for (index, subset) in list(endpoints, "subsets").iter().enumerate() {
         let at = &at.index(index);
         if list(subset, "addresses").is_empty() && list(subset, "notReadyAddresses").is_empty() {
-            out.push(FieldError::required(
-                at,
-                "must specify `addresses` or `notReadyAddresses`",
-            ));
+            out.push(FieldError::required(at, "must specify `addresses` or `notReadyAddresses`"));
         }
         for field in ["addresses", "notReadyAddresses"] {
             let at = &at.child(field);
@@ -34,9 +31,7 @@ pub(super) fn endpoints(out: &mut Errors, endpoints: &Value) {
                 let ip = text(address, "ip");
                 address::ip(out, ip, &at.child("ip"));
                 named(out, address, "hostname", at, names::dns1123_label);
-                named(out, address, "nodeName", at, |name| {
-                    names::subdomain_name(name, false)
-                });
+                named(out, address, "nodeName", at, |name| names::subdomain_name(name, false));
                 address::endpoint(out, ip, &at.child("ip"));
             }
         }
@@ -66,11 +61,7 @@ fn slice_kind_and_ports(out: &mut Errors, slice: &Value) {
     match kind {
         "" => out.push(FieldError::required("addressType", "")),
         "IPv4" | "IPv6" | "FQDN" => {}
-        other => out.push(FieldError::not_supported(
-            "addressType",
-            other,
-            ["FQDN", "IPv4", "IPv6"],
-        )),
+        other => out.push(FieldError::not_supported("addressType", other, ["FQDN", "IPv4", "IPv6"])),
     }
     let at = &At::new("ports");
     let mut known = BTreeSet::new();
@@ -105,12 +96,7 @@ pub(super) fn slice_update(out: &mut Errors, new: &Value, old: &Value) {
     if new["endpoints"] != old["endpoints"] {
         slice_endpoints(out, new);
     }
-    immutable(
-        out,
-        &new["addressType"],
-        &old["addressType"],
-        &At::new("addressType"),
-    );
+    immutable(out, &new["addressType"], &old["addressType"], &At::new("addressType"));
 }
 
 fn slice_endpoint(out: &mut Errors, endpoint: &Value, kind: &str, at: &At<'_>) {
@@ -132,17 +118,11 @@ fn slice_endpoint(out: &mut Errors, endpoint: &Value, kind: &str, at: &At<'_>) {
             continue;
         }
         if address::is_ipv6(value) != (kind == "IPv6") {
-            out.push(FieldError::invalid(
-                inner,
-                value,
-                format!("must be an {kind} address"),
-            ));
+            out.push(FieldError::invalid(inner, value, format!("must be an {kind} address")));
         }
         address::endpoint(out, value, one);
     }
-    named(out, endpoint, "nodeName", at, |name| {
-        names::subdomain_name(name, false)
-    });
+    named(out, endpoint, "nodeName", at, |name| names::subdomain_name(name, false));
     named(out, endpoint, "hostname", at, names::dns1123_label);
 }
 
@@ -150,11 +130,7 @@ fn slice_endpoint(out: &mut Errors, endpoint: &Value, kind: &str, at: &At<'_>) {
 pub(super) fn lease(out: &mut Errors, lease: &Value) {
     let spec = &lease["spec"];
     if let Some(seconds) = number(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
-        out.push(FieldError::invalid(
-            SPEC.child("leaseDurationSeconds"),
-            seconds,
-            "must be greater than 0",
-        ));
+        out.push(FieldError::invalid(SPEC.child("leaseDurationSeconds"), seconds, "must be greater than 0"));
     }
     not_negative(out, spec, &["leaseTransitions"], &SPEC);
 }
@@ -164,37 +140,19 @@ pub(super) fn budget(out: &mut Errors, budget: &Value) {
     let spec = &budget["spec"];
     if has(spec, "minAvailable") && has(spec, "maxUnavailable") {
         let shown = super::internal::shown("PodDisruptionBudgetSpec", spec);
-        out.push(FieldError::invalid(
-            SPEC,
-            shown,
-            "minAvailable and maxUnavailable cannot be both set",
-        ));
+        out.push(FieldError::invalid(SPEC, shown, "minAvailable and maxUnavailable cannot be both set"));
     }
-    for field in ["minAvailable", "maxUnavailable"]
-        .iter()
-        .filter(|field| has(spec, field))
-    {
+    for field in ["minAvailable", "maxUnavailable"].iter().filter(|field| has(spec, field)) {
         workload::share(out, spec, field, &SPEC);
         workload::not_more_than_all(out, spec, field, &SPEC);
     }
     label_selector(out, &spec["selector"], &SPEC.child("selector"));
-    optional_choice(
-        out,
-        spec,
-        "unhealthyPodEvictionPolicy",
-        &SPEC,
-        &["AlwaysAllow", "IfHealthyBudget"],
-    );
+    optional_choice(out, spec, "unhealthyPodEvictionPolicy", &SPEC, &["AlwaysAllow", "IfHealthyBudget"]);
 }
 
 /// The status of a disruption budget.
 pub(super) fn budget_status(out: &mut Errors, new: &Value, _: &Value) {
-    let numbers = [
-        "disruptionsAllowed",
-        "currentHealthy",
-        "desiredHealthy",
-        "expectedPods",
-    ];
+    let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     not_negative(out, &new["status"], &numbers, &At::new("status"));
 }
 
@@ -211,11 +169,7 @@ pub(super) fn new_event(out: &mut Errors, event: &Value) {
     }
     let kind = text(event, "type");
     if !matches!(kind, "Normal" | "Warning") {
-        out.push(FieldError::invalid(
-            "type",
-            "",
-            format!("has invalid value: {kind}"),
-        ));
+        out.push(FieldError::invalid("type", "", format!("has invalid value: {kind}")));
     }
 }
 
@@ -230,11 +184,7 @@ fn event_of(out: &mut Errors, event: &Value, controller: &str, object: &str) {
         (true, false) => false,
     };
     if wrong {
-        out.push(FieldError::invalid(
-            "involvedObject.namespace",
-            about,
-            "does not match event.namespace",
-        ));
+        out.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
     }
     if !timed {
         return;
@@ -248,23 +198,11 @@ fn event_of(out: &mut Errors, event: &Value, controller: &str, object: &str) {
         if text(event, field).is_empty() {
             out.push(FieldError::required(field, ""));
         } else if text(event, field).len() > most {
-            out.push(FieldError::invalid(
-                field,
-                "",
-                format!("can have at most {most} characters"),
-            ));
+            out.push(FieldError::invalid(field, "", format!("can have at most {most} characters")));
         }
     }
-    let note = if controller == "reportingComponent" {
-        "message"
-    } else {
-        "note"
-    };
+    let note = if controller == "reportingComponent" { "message" } else { "note" };
     if text(event, note).len() > 1024 {
-        out.push(FieldError::invalid(
-            "message",
-            "",
-            "can have at most 1024 characters",
-        ));
+        out.push(FieldError::invalid("message", "", "can have at most 1024 characters"));
     }
 }

@@ -18,20 +18,10 @@ const ENV_FIELDS: &[&str] = &[
     "status.podIP",
     "status.podIPs",
 ];
-const VOLUME_FIELDS: &[&str] = &[
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-];
-const KNOWN_FIELDS: &[&str] = &[
-    "metadata.annotations",
-    "metadata.labels",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "status.phase",
-];
+const VOLUME_FIELDS: &[&str] =
+    &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+const KNOWN_FIELDS: &[&str] =
+    &["metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
 const RESOURCES: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -40,9 +30,7 @@ const RESOURCES: &[&str] = &[
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-const SIZES: &[&str] = &[
-    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
-];
+const SIZES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
 /// The variables of a container.
 pub(super) fn variables(out: &mut Errors, container: &Value, at: &At<'_>) {
@@ -64,12 +52,7 @@ fn source(out: &mut Errors, variable: &Value, at: &At<'_>) {
         field_reference(out, &from["fieldRef"], &at.child("fieldRef"), ENV_FIELDS);
     }
     if has(from, "resourceFieldRef") {
-        resource_reference(
-            out,
-            &from["resourceFieldRef"],
-            &at.child("resourceFieldRef"),
-            false,
-        );
+        resource_reference(out, &from["resourceFieldRef"], &at.child("resourceFieldRef"), false);
     }
     for kind in ["configMapKeyRef", "secretKeyRef"] {
         if has(from, kind) {
@@ -79,13 +62,7 @@ fn source(out: &mut Errors, variable: &Value, at: &At<'_>) {
     if has(from, "fileKeyRef") {
         file_reference(out, &from["fileKeyRef"], &at.child("fileKeyRef"));
     }
-    let kinds = [
-        "fieldRef",
-        "resourceFieldRef",
-        "configMapKeyRef",
-        "secretKeyRef",
-        "fileKeyRef",
-    ];
+    let kinds = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
     let why = match kinds.iter().filter(|kind| has(from, kind)).count() {
         0 => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
@@ -107,23 +84,15 @@ pub(super) fn sources(out: &mut Errors, container: &Value, at: &At<'_>) {
         for kind in kinds {
             let at = &one.child(kind);
             if has(source, kind) && required(out, &source[kind], "name", at) {
-                named(out, &source[kind], "name", at, |name| {
-                    names::subdomain_name(name, true)
-                });
+                named(out, &source[kind], "name", at, |name| names::subdomain_name(name, true));
             }
         }
         match kinds.iter().filter(|kind| has(source, kind)).count() {
-            0 => out.push(FieldError::invalid(
-                at,
-                "",
-                "must specify one of: `configMapRef` or `secretRef`",
-            )),
+            0 => out.push(FieldError::invalid(at, "", "must specify one of: `configMapRef` or `secretRef`")),
             1 => {}
-            _ => out.push(FieldError::invalid(
-                at,
-                "",
-                "may not have more than one field specified at a time",
-            )),
+            _ => {
+                out.push(FieldError::invalid(at, "", "may not have more than one field specified at a time"))
+            }
         }
     }
 }
@@ -154,11 +123,7 @@ fn field_reference(out: &mut Errors, reference: &Value, at: &At<'_>, allowed: &[
         reasons(out, &key, at, names::qualified_name(&key));
         return;
     }
-    let path = if path == "spec.host" {
-        "spec.nodeName"
-    } else {
-        path
-    };
+    let path = if path == "spec.host" { "spec.nodeName" } else { path };
     if !ENV_FIELDS.contains(&path) && !KNOWN_FIELDS.contains(&path) {
         return refuse(format!("field label not supported: {path}"));
     }
@@ -176,19 +141,13 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
 /// A resource of a container; volumes have to say which container.
 pub(super) fn resource_reference(out: &mut Errors, reference: &Value, at: &At<'_>, volume: bool) {
     let resource = text(reference, "resource");
-    let huge = ["requests.hugepages-", "limits.hugepages-"]
-        .iter()
-        .any(|prefix| resource.starts_with(prefix));
+    let huge = ["requests.hugepages-", "limits.hugepages-"].iter().any(|prefix| resource.starts_with(prefix));
     if volume && text(reference, "containerName").is_empty() {
         out.push(FieldError::required(at.child("containerName"), ""));
     } else if resource.is_empty() {
         out.push(FieldError::required(at.child("resource"), ""));
     } else if !RESOURCES.contains(&resource) && !huge {
-        out.push(FieldError::not_supported(
-            at.child("resource"),
-            resource,
-            RESOURCES,
-        ));
+        out.push(FieldError::not_supported(at.child("resource"), resource, RESOURCES));
     }
     let Some(divisor) = quantity(&reference["divisor"]).filter(|divisor| !divisor.is_zero()) else {
         return;
@@ -201,11 +160,7 @@ pub(super) fn resource_reference(out: &mut Errors, reference: &Value, at: &At<'_
         _ => return,
     };
     if !allowed.contains(&divisor.to_string().as_str()) {
-        let values = if what == "cpu" {
-            "1m and 1".to_owned()
-        } else {
-            SIZES.join(", ")
-        };
+        let values = if what == "cpu" { "1m and 1".to_owned() } else { SIZES.join(", ") };
         let why = format!("only divisor's values {values} are supported with the {what} resource");
         out.push(FieldError::invalid(at.child("divisor"), resource, why));
     }
@@ -243,17 +198,11 @@ pub(super) fn downward_file(out: &mut Errors, file: &Value, at: &At<'_>) {
                 out.push(FieldError::invalid(at, "resource", why));
             }
         }
-        (false, true) => resource_reference(
-            out,
-            &file["resourceFieldRef"],
-            &at.child("resourceFieldRef"),
-            true,
-        ),
+        (false, true) => {
+            resource_reference(out, &file["resourceFieldRef"], &at.child("resourceFieldRef"), true)
+        }
         (false, false) => {
-            out.push(FieldError::required(
-                at,
-                "one of fieldRef and resourceFieldRef is required",
-            ));
+            out.push(FieldError::required(at, "one of fieldRef and resourceFieldRef is required"));
         }
     }
     super::volume::mode(out, file, "mode", at);
@@ -261,7 +210,5 @@ pub(super) fn downward_file(out: &mut Errors, file: &Value, at: &At<'_>) {
 
 /// Whether a map has an entry; for rules about annotations.
 pub(super) fn annotation<'v>(metadata: &'v Value, key: &str) -> Option<&'v str> {
-    entries(metadata, "annotations")
-        .find(|(name, _)| *name == key)
-        .and_then(|(_, value)| value.as_str())
+    entries(metadata, "annotations").find(|(name, _)| *name == key).and_then(|(_, value)| value.as_str())
 }

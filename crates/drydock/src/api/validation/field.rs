@@ -28,34 +28,22 @@ enum Step<'p> {
 impl<'p> At<'p> {
     /// A field of the object itself.
     pub(super) const fn new(field: &'p str) -> Self {
-        Self {
-            parent: None,
-            step: Step::Field(field),
-        }
+        Self { parent: None, step: Step::Field(field) }
     }
 
     /// A field below this one.
     pub(super) const fn child(&'p self, field: &'p str) -> Self {
-        Self {
-            parent: Some(self),
-            step: Step::Field(field),
-        }
+        Self { parent: Some(self), step: Step::Field(field) }
     }
 
     /// An element of this list.
     pub(super) const fn index(&'p self, index: usize) -> Self {
-        Self {
-            parent: Some(self),
-            step: Step::Index(index),
-        }
+        Self { parent: Some(self), step: Step::Index(index) }
     }
 
     /// An entry of this map.
     pub(super) const fn key(&'p self, key: &'p str) -> Self {
-        Self {
-            parent: Some(self),
-            step: Step::Key(key),
-        }
+        Self { parent: Some(self), step: Step::Key(key) }
     }
 }
 
@@ -105,9 +93,7 @@ pub(super) fn list<'v>(object: &'v Value, field: &str) -> &'v [Value] {
 
 /// The texts of a list.
 pub(super) fn strings<'v>(object: &'v Value, field: &str) -> impl Iterator<Item = &'v str> {
-    list(object, field)
-        .iter()
-        .map(|value| value.as_str().unwrap_or_default())
+    list(object, field).iter().map(|value| value.as_str().unwrap_or_default())
 }
 
 /// The entries of a map.
@@ -133,11 +119,7 @@ pub(super) fn required(out: &mut Errors, object: &Value, field: &str, at: &At<'_
 pub(super) fn not_negative(out: &mut Errors, object: &Value, fields: &[&str], at: &At<'_>) {
     for field in fields {
         if let Some(value) = number(object, field).filter(|value| *value < 0) {
-            out.push(FieldError::invalid(
-                at.child(field),
-                value,
-                "must be greater than or equal to 0",
-            ));
+            out.push(FieldError::invalid(at.child(field), value, "must be greater than or equal to 0"));
         }
     }
 }
@@ -152,11 +134,7 @@ pub(super) fn choice(out: &mut Errors, object: &Value, field: &str, at: &At<'_>,
 /// A text, where there is one, has to be one of these.
 pub(super) fn optional_choice(out: &mut Errors, object: &Value, field: &str, at: &At<'_>, options: &[&str]) {
     if has(object, field) && !options.contains(&text(object, field)) {
-        out.push(FieldError::not_supported(
-            at.child(field),
-            &object[field],
-            options,
-        ));
+        out.push(FieldError::not_supported(at.child(field), &object[field], options));
     }
 }
 
@@ -227,11 +205,7 @@ pub(super) fn port(out: &mut Errors, value: &Value, at: &At<'_>) {
 /// The number of a port.
 pub(super) fn port_number(out: &mut Errors, value: &Value, at: &At<'_>) {
     let value = value.as_i64().unwrap_or_default();
-    out.extend(
-        names::port_number(value)
-            .into_iter()
-            .map(|why| FieldError::invalid(at, value, why)),
-    );
+    out.extend(names::port_number(value).into_iter().map(|why| FieldError::invalid(at, value, why)));
 }
 
 #[cfg(test)]

@@ -15,12 +15,8 @@ use windlass_machinery::invalid::Shown;
 
 use super::diff;
 
-static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
-    include_str!("internal.txt")
-        .lines()
-        .filter_map(Type::parse)
-        .collect()
-});
+static TYPES: LazyLock<HashMap<&'static str, Type>> =
+    LazyLock::new(|| include_str!("internal.txt").lines().filter_map(Type::parse).collect());
 
 /// The object as a message shows it.
 pub(super) fn shown(ty: &str, value: &Value) -> Shown {
@@ -78,11 +74,7 @@ impl Type {
 impl Member {
     fn parse(word: &'static str) -> Self {
         if let Some((field, ty)) = word.split_once('^') {
-            return Self {
-                name: "",
-                field: field.to_owned(),
-                form: Form::Inline(ty),
-            };
+            return Self { name: "", field: field.to_owned(), form: Form::Inline(ty) };
         }
         let (name, form) = word.split_once(':').unwrap_or((word, "*"));
         let (name, field) = match name.split_once('=') {
@@ -107,12 +99,7 @@ impl Member {
 
 fn lower_first(name: &str) -> String {
     let mut chars = name.chars();
-    chars
-        .next()
-        .map(|first| first.to_ascii_lowercase())
-        .into_iter()
-        .chain(chars)
-        .collect()
+    chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }
 
 /// A value with its fields in order.
@@ -135,11 +122,7 @@ fn members(ty: &str, value: &Value, around: &Value, out: &mut Vec<(String, Tree)
     let Some(known) = TYPES.get(ty) else { return };
     for member in &known.members {
         if let Form::Inline(ty) = member.form {
-            let inner = if member.field.is_empty() {
-                value
-            } else {
-                &value[&member.field]
-            };
+            let inner = if member.field.is_empty() { value } else { &value[&member.field] };
             members(ty, inner, around, out);
             continue;
         }
@@ -166,14 +149,9 @@ fn part(form: Form, found: &Value, around: &Value) -> Tree {
         Form::Struct(ty) => structure(ty, found),
         _ if !found.is_null() => match form {
             Form::Pointer(ty) => structure(ty, found),
-            Form::List(ty) => Tree::List(
-                found
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .map(|item| structure(ty, item))
-                    .collect(),
-            ),
+            Form::List(ty) => {
+                Tree::List(found.as_array().into_iter().flatten().map(|item| structure(ty, item)).collect())
+            }
             _ => plain(found),
         },
         Form::Text => zero("\"\""),
@@ -188,10 +166,7 @@ fn plain(value: &Value) -> Tree {
     match value {
         Value::Array(items) => Tree::List(items.iter().map(plain).collect()),
         Value::Object(map) => {
-            let mut fields: Vec<_> = map
-                .iter()
-                .map(|(name, value)| (name.clone(), plain(value)))
-                .collect();
+            let mut fields: Vec<_> = map.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
             fields.sort_by(|left, right| left.0.cmp(&right.0));
             Tree::Fields(fields)
         }

@@ -37,19 +37,9 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     completions(out, spec, was);
     immutable(out, &spec["selector"], &was["selector"], &SPEC.child("selector"));
     template_change(out, spec, was, &old["status"]);
-    immutable(
-        out,
-        &spec["completionMode"],
-        &was["completionMode"],
-        &SPEC.child("completionMode"),
-    );
-    for (field, ty) in [
-        ("podFailurePolicy", "PodFailurePolicy"),
-        ("successPolicy", "SuccessPolicy"),
-    ] {
-        immutable_as(out, &spec[field], &was[field], &SPEC.child(field), |value| {
-            internal::shown(ty, value)
-        });
+    immutable(out, &spec["completionMode"], &was["completionMode"], &SPEC.child("completionMode"));
+    for (field, ty) in [("podFailurePolicy", "PodFailurePolicy"), ("successPolicy", "SuccessPolicy")] {
+        immutable_as(out, &spec[field], &was[field], &SPEC.child(field), |value| internal::shown(ty, value));
     }
     for field in ["backoffLimitPerIndex", "managedBy"] {
         immutable(out, &spec[field], &was[field], &SPEC.child(field));
@@ -59,22 +49,14 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
 /// The status of a job.
 pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     let (status, was) = (&new["status"], &old["status"]);
-    not_negative(
-        out,
-        status,
-        &["active", "succeeded", "failed", "ready", "terminating"],
-        &STATUS,
-    );
+    not_negative(out, status, &["active", "succeeded", "failed", "ready", "terminating"], &STATUS);
     let set = |status: &Value, kind: &str| {
         list(status, "conditions")
             .iter()
             .any(|one| text(one, "type") == kind && text(one, "status") == "True")
     };
     let conditions = |out: &mut Errors, why: String| {
-        out.push(FieldError {
-            value: None,
-            ..FieldError::invalid(STATUS.child("conditions"), "", why)
-        });
+        out.push(FieldError { value: None, ..FieldError::invalid(STATUS.child("conditions"), "", why) });
     };
     let (complete, failed) = (set(status, "Complete"), set(status, "Failed"));
     let (target, met) = (set(status, "FailureTarget"), set(status, "SuccessCriteriaMet"));
@@ -82,10 +64,7 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
         conditions(out, "cannot set Complete=True and Failed=true conditions".into());
     }
     if complete && target {
-        conditions(
-            out,
-            "cannot set Complete=True and FailureTarget=true conditions".into(),
-        );
+        conditions(out, "cannot set Complete=True and FailureTarget=true conditions".into());
     }
     let ended = &STATUS.child("completionTime");
     if has(status, "completionTime") && !complete {
@@ -93,20 +72,14 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
         out.push(FieldError::invalid(ended, &status["completionTime"], why));
     }
     if complete && !has(status, "completionTime") {
-        out.push(FieldError::required(
-            ended,
-            "completionTime is required for Complete jobs",
-        ));
+        out.push(FieldError::required(ended, "completionTime is required for Complete jobs"));
     }
     if has(status, "completionTime") && text(status, "completionTime") < text(status, "startTime") {
         let why = "must be equal to or after `startTime`";
         out.push(FieldError::invalid(ended, &status["completionTime"], why));
     }
     if failed && !target {
-        conditions(
-            out,
-            "cannot set Failed=True condition without the FailureTarget=true condition".into(),
-        );
+        conditions(out, "cannot set Failed=True condition without the FailureTarget=true condition".into());
     }
     if complete && !met {
         conditions(
@@ -117,61 +90,32 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     let finished = complete || failed;
     if finished && count(status, "active") > 0 {
         let why = "active>0 is invalid for finished job";
-        out.push(FieldError::invalid(
-            STATUS.child("active"),
-            count(status, "active"),
-            why,
-        ));
+        out.push(FieldError::invalid(STATUS.child("active"), count(status, "active"), why));
     }
     if finished && !has(status, "startTime") {
-        out.push(FieldError::required(
-            STATUS.child("startTime"),
-            "startTime is required for finished job",
-        ));
+        out.push(FieldError::required(STATUS.child("startTime"), "startTime is required for finished job"));
     }
     if finished && count(status, "terminating") > 0 {
         let why = "terminating>0 is invalid for finished job";
-        out.push(FieldError::invalid(
-            STATUS.child("terminating"),
-            count(status, "terminating"),
-            why,
-        ));
+        out.push(FieldError::invalid(STATUS.child("terminating"), count(status, "terminating"), why));
     }
     if let Some(ready) = number(status, "ready").filter(|ready| *ready > count(status, "active")) {
-        out.push(FieldError::invalid(
-            STATUS.child("ready"),
-            ready,
-            "cannot set more ready pods than active",
-        ));
+        out.push(FieldError::invalid(STATUS.child("ready"), ready, "cannot set more ready pods than active"));
     }
     if met && failed {
-        conditions(
-            out,
-            "cannot set SuccessCriteriaMet=True and Failed=true conditions".into(),
-        );
+        conditions(out, "cannot set SuccessCriteriaMet=True and Failed=true conditions".into());
     }
     if met && target {
-        conditions(
-            out,
-            "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions".into(),
-        );
+        conditions(out, "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions".into());
     }
-    for kind in ["Failed", "Complete", "FailureTarget"]
-        .iter()
-        .filter(|kind| set(was, kind) && !set(status, kind))
+    for kind in
+        ["Failed", "Complete", "FailureTarget"].iter().filter(|kind| set(was, kind) && !set(status, kind))
     {
         conditions(out, format!("cannot disable the terminal {kind}=True condition"));
     }
-    for field in ["failed", "succeeded"]
-        .iter()
-        .filter(|field| count(status, field) < count(was, field))
-    {
+    for field in ["failed", "succeeded"].iter().filter(|field| count(status, field) < count(was, field)) {
         let why = format!("cannot decrease the {field} counter");
-        out.push(FieldError::invalid(
-            STATUS.child(field),
-            count(status, field),
-            why,
-        ));
+        out.push(FieldError::invalid(STATUS.child(field), count(status, field), why));
     }
     if has(status, "completionTime") && has(was, "completionTime") {
         immutable(out, &status["completionTime"], &was["completionTime"], ended);
@@ -179,11 +123,7 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     let restarted = has(was, "startTime") && status["startTime"] != was["startTime"];
     if restarted && !is(&new["spec"], "suspend") {
         let why = "field is immutable for unsuspended job once set";
-        out.push(FieldError::invalid(
-            STATUS.child("startTime"),
-            &status["startTime"],
-            why,
-        ));
+        out.push(FieldError::invalid(STATUS.child("startTime"), &status["startTime"], why));
     }
     if set(was, "SuccessCriteriaMet") && !met {
         conditions(out, "cannot disable the SuccessCriteriaMet=True condition".into());
@@ -205,18 +145,9 @@ fn generated_selector(out: &mut Errors, job: &Value) {
     let Some(wanted) = selector::read(&spec["selector"]) else {
         return;
     };
-    if !wanted.matches(|key| {
-        expected
-            .iter()
-            .find(|(known, _)| *known == key)
-            .map(|(_, value)| *value)
-    }) {
+    if !wanted.matches(|key| expected.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)) {
         let at = SPEC.child("selector");
-        out.push(FieldError::invalid(
-            at,
-            &spec["selector"],
-            "`selector` not auto-generated",
-        ));
+        out.push(FieldError::invalid(at, &spec["selector"], "`selector` not auto-generated"));
     }
 }
 
@@ -283,17 +214,10 @@ pub(super) fn spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
     }
     failure_policy(out, spec, &at.child("podFailurePolicy"));
     if let Some(policy) = spec["podReplacementPolicy"].as_str() {
-        let options: &[&str] = if has(spec, "podFailurePolicy") {
-            &["Failed"]
-        } else {
-            &["Failed", "TerminatingOrFailed"]
-        };
+        let options: &[&str] =
+            if has(spec, "podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
         if !options.contains(&policy) {
-            out.push(FieldError::not_supported(
-                at.child("podReplacementPolicy"),
-                policy,
-                options,
-            ));
+            out.push(FieldError::not_supported(at.child("podReplacementPolicy"), policy, options));
         }
     }
     let template = &at.child("template");
@@ -317,10 +241,7 @@ fn indexed(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let most = 100_000;
     let completions = number(spec, "completions");
     if completions.is_none() {
-        out.push(FieldError::required(
-            at.child("completions"),
-            "when completion mode is Indexed",
-        ));
+        out.push(FieldError::required(at.child("completions"), "when completion mode is Indexed"));
     }
     let parallelism = count(spec, "parallelism");
     if parallelism > most {
@@ -330,18 +251,10 @@ fn indexed(out: &mut Errors, spec: &Value, at: &At<'_>) {
     if let Some(failed) = number(spec, "maxFailedIndexes") {
         let at = at.child("maxFailedIndexes");
         if completions.is_some_and(|completions| failed > completions) {
-            out.push(FieldError::invalid(
-                at,
-                failed,
-                "must be less than or equal to completions",
-            ));
+            out.push(FieldError::invalid(at, failed, "must be less than or equal to completions"));
         }
         if failed > most {
-            out.push(FieldError::invalid(
-                at,
-                failed,
-                format!("must be less than or equal to {most}"),
-            ));
+            out.push(FieldError::invalid(at, failed, format!("must be less than or equal to {most}")));
         }
     }
 }
@@ -377,18 +290,12 @@ fn failure_policy(out: &mut Errors, spec: &Value, at: &At<'_>) {
             exit_codes(out, &rule["onExitCodes"], &at.child("onExitCodes"));
         }
         pod_conditions(out, rule, &at.child("onPodConditions"));
-        let why = match (
-            has(rule, "onExitCodes"),
-            !list(rule, "onPodConditions").is_empty(),
-        ) {
+        let why = match (has(rule, "onExitCodes"), !list(rule, "onPodConditions").is_empty()) {
             (true, true) => "specifying both OnExitCodes and OnPodConditions is not supported",
             (false, false) => "specifying one of OnExitCodes and OnPodConditions is required",
             _ => continue,
         };
-        out.push(FieldError {
-            value: None,
-            ..FieldError::invalid(at, "", why)
-        });
+        out.push(FieldError { value: None, ..FieldError::invalid(at, "", why) });
     }
 }
 
@@ -401,10 +308,7 @@ fn pod_conditions(out: &mut Errors, rule: &Value, at: &At<'_>) {
         match text(pattern, "status") {
             "" => {
                 let known = STATUSES.map(|status| format!("{status:?}")).join(" ");
-                out.push(FieldError::required(
-                    at.child("status"),
-                    format!("valid values: [{known}]"),
-                ));
+                out.push(FieldError::required(at.child("status"), format!("valid values: [{known}]")));
             }
             status if !STATUSES.contains(&status) => {
                 out.push(FieldError::not_supported(at.child("status"), status, STATUSES));
@@ -417,33 +321,18 @@ fn pod_conditions(out: &mut Errors, rule: &Value, at: &At<'_>) {
 fn exit_codes(out: &mut Errors, codes: &Value, at: &At<'_>) {
     let operator = text(codes, "operator");
     match operator {
-        "" => out.push(FieldError::required(
-            at.child("operator"),
-            "valid values: [\"In\" \"NotIn\"]",
-        )),
+        "" => out.push(FieldError::required(at.child("operator"), "valid values: [\"In\" \"NotIn\"]")),
         "In" | "NotIn" => {}
-        other => out.push(FieldError::not_supported(
-            at.child("operator"),
-            other,
-            ["In", "NotIn"],
-        )),
+        other => out.push(FieldError::not_supported(at.child("operator"), other, ["In", "NotIn"])),
     }
     let at = &at.child("values");
     let values: Vec<i64> = list(codes, "values").iter().filter_map(Value::as_i64).collect();
     if values.is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            &codes["values"],
-            "at least one value is required",
-        ));
+        out.push(FieldError::invalid(at, &codes["values"], "at least one value is required"));
     }
     for (index, value) in values.iter().enumerate() {
         if operator == "In" && *value == 0 {
-            out.push(FieldError::invalid(
-                at.index(index),
-                0,
-                "must not be 0 for the In operator",
-            ));
+            out.push(FieldError::invalid(at.index(index), 0, "must not be 0 for the In operator"));
         }
         if values[..index].contains(value) {
             out.push(FieldError::duplicate(at.index(index), *value));
@@ -483,10 +372,7 @@ fn template_change(out: &mut Errors, spec: &Value, was: &Value, status: &Value) 
         if !node.is_null() || has(&allowed["spec"], "affinity") {
             put(&mut allowed["spec"]["affinity"], "nodeAffinity", node);
         }
-        if allowed["spec"]["affinity"]
-            .as_object()
-            .is_some_and(serde_json::Map::is_empty)
-        {
+        if allowed["spec"]["affinity"].as_object().is_some_and(serde_json::Map::is_empty) {
             put(&mut allowed["spec"], "affinity", &new["spec"]["affinity"]);
         }
     }
@@ -513,13 +399,9 @@ fn template_change(out: &mut Errors, spec: &Value, was: &Value, status: &Value) 
         });
         return;
     }
-    immutable_as(
-        out,
-        &spec["template"],
-        &allowed,
-        &SPEC.child("template"),
-        |value| internal::shown("PodTemplateSpec", value),
-    );
+    immutable_as(out, &spec["template"], &allowed, &SPEC.child("template"), |value| {
+        internal::shown("PodTemplateSpec", value)
+    });
 }
 
 /// Sets a field, or removes it.

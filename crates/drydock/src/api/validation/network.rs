@@ -62,31 +62,19 @@ pub(super) fn ingress(out: &mut Errors, ingress: &Value) {
         }
         let secret = text(tls, "secretName");
         if !secret.is_empty() {
-            reasons(
-                out,
-                secret,
-                &at.child("secretName"),
-                names::subdomain_name(secret, false),
-            );
+            reasons(out, secret, &at.child("secretName"), names::subdomain_name(secret, false));
         }
     }
     if let Some(class) = spec["ingressClassName"].as_str() {
-        reasons(
-            out,
-            class,
-            &SPEC.child("ingressClassName"),
-            names::subdomain_name(class, false),
-        );
+        reasons(out, class, &SPEC.child("ingressClassName"), names::subdomain_name(class, false));
     }
 }
 
 /// The status of an ingress.
 pub(super) fn ingress_status(out: &mut Errors, new: &Value, old: &Value) {
     let at = &At::new("status.loadBalancer.ingress");
-    let known: Vec<&str> = list(&old["status"]["loadBalancer"], "ingress")
-        .iter()
-        .map(|point| text(point, "ip"))
-        .collect();
+    let known: Vec<&str> =
+        list(&old["status"]["loadBalancer"], "ingress").iter().map(|point| text(point, "ip")).collect();
     for (index, point) in list(&new["status"]["loadBalancer"], "ingress").iter().enumerate() {
         let at = &at.index(index);
         let ip = text(point, "ip");
@@ -99,12 +87,7 @@ pub(super) fn ingress_status(out: &mut Errors, new: &Value, old: &Value) {
 
 /// An ingress class that keeps its controller.
 pub(super) fn class_update(out: &mut Errors, new: &Value, old: &Value) {
-    immutable(
-        out,
-        &new["spec"]["controller"],
-        &old["spec"]["controller"],
-        &SPEC.child("controller"),
-    );
+    immutable(out, &new["spec"]["controller"], &old["spec"]["controller"], &SPEC.child("controller"));
 }
 
 fn host(out: &mut Errors, name: &str, at: &At<'_>, of_rule: bool) {
@@ -113,18 +96,10 @@ fn host(out: &mut Errors, name: &str, at: &At<'_>, of_rule: bool) {
             return;
         }
         if address::is_ip(name) {
-            out.push(FieldError::invalid(
-                at,
-                name,
-                "must be a DNS name, not an IP address",
-            ));
+            out.push(FieldError::invalid(at, name, "must be a DNS name, not an IP address"));
         }
     }
-    let rule = if name.contains('*') {
-        names::wildcard_subdomain
-    } else {
-        names::dns1123_subdomain
-    };
+    let rule = if name.contains('*') { names::wildcard_subdomain } else { names::dns1123_subdomain };
     reasons(out, name, at, rule(name));
 }
 
@@ -132,32 +107,18 @@ fn path(out: &mut Errors, path: &Value, at: &At<'_>) {
     let (text_of, inner) = (text(path, "path"), &at.child("path"));
     match path["pathType"].as_str() {
         None => {
-            out.push(FieldError::required(
-                at.child("pathType"),
-                "pathType must be specified",
-            ));
+            out.push(FieldError::required(at.child("pathType"), "pathType must be specified"));
             return;
         }
         Some("Exact" | "Prefix") => {
             if !text_of.starts_with('/') {
                 out.push(FieldError::invalid(inner, text_of, "must be an absolute path"));
             }
-            for part in ["//", "/./", "/../", "%2f", "%2F"]
-                .iter()
-                .filter(|part| text_of.contains(**part))
-            {
-                out.push(FieldError::invalid(
-                    inner,
-                    text_of,
-                    format!("must not contain '{part}'"),
-                ));
+            for part in ["//", "/./", "/../", "%2f", "%2F"].iter().filter(|part| text_of.contains(**part)) {
+                out.push(FieldError::invalid(inner, text_of, format!("must not contain '{part}'")));
             }
             for end in ["/..", "/."].iter().filter(|end| text_of.ends_with(**end)) {
-                out.push(FieldError::invalid(
-                    inner,
-                    text_of,
-                    format!("cannot end with '{end}'"),
-                ));
+                out.push(FieldError::invalid(inner, text_of, format!("cannot end with '{end}'")));
             }
         }
         Some("ImplementationSpecific") => {
@@ -175,28 +136,17 @@ fn path(out: &mut Errors, path: &Value, at: &At<'_>) {
 
 fn backend(out: &mut Errors, backend: &Value, at: &At<'_>) {
     match (has(backend, "resource"), has(backend, "service")) {
-        (true, true) => out.push(FieldError::invalid(
-            at,
-            "",
-            "cannot set both resource and service backends",
-        )),
-        (false, false) => out.push(FieldError::invalid(
-            at,
-            "",
-            "resource or service backend is required",
-        )),
+        (true, true) => {
+            out.push(FieldError::invalid(at, "", "cannot set both resource and service backends"))
+        }
+        (false, false) => out.push(FieldError::invalid(at, "", "resource or service backend is required")),
         (true, false) => {
             let (resource, at) = (&backend["resource"], &at.child("resource"));
             super::field::named(out, resource, "apiGroup", at, names::dns1123_subdomain);
             for field in ["kind", "name"] {
                 if required(out, resource, field, at) {
                     let value = text(resource, field);
-                    reasons(
-                        out,
-                        value,
-                        &at.child(field),
-                        names::path_segment_name(value, false),
-                    );
+                    reasons(out, value, &at.child(field), names::path_segment_name(value, false));
                 }
             }
         }
@@ -210,11 +160,7 @@ fn backend(out: &mut Errors, backend: &Value, at: &At<'_>) {
             let name = text(port, "name");
             match (!name.is_empty(), count(port, "number") != 0) {
                 (true, true) => {
-                    out.push(FieldError::invalid(
-                        at,
-                        "",
-                        "cannot set both port name & port number",
-                    ));
+                    out.push(FieldError::invalid(at, "", "cannot set both port name & port number"));
                 }
                 (true, false) => reasons(out, name, &inner.child("name"), names::port_name(name)),
                 (false, true) => port_number(out, &port["number"], &inner.child("number")),
@@ -244,20 +190,12 @@ pub(super) fn policy(out: &mut Errors, policy: &Value) {
     }
     let at = &SPEC.child("policyTypes");
     if list(spec, "policyTypes").len() > 2 {
-        out.push(FieldError::invalid(
-            at,
-            &spec["policyTypes"],
-            "may not specify more than two policyTypes",
-        ));
+        out.push(FieldError::invalid(at, &spec["policyTypes"], "may not specify more than two policyTypes"));
         return;
     }
     for (index, kind) in strings(spec, "policyTypes").enumerate() {
         if !matches!(kind, "Ingress" | "Egress") {
-            out.push(FieldError::not_supported(
-                at.index(index),
-                kind,
-                ["Ingress", "Egress"],
-            ));
+            out.push(FieldError::not_supported(at.index(index), kind, ["Ingress", "Egress"]));
         }
     }
 }
@@ -273,27 +211,15 @@ fn policy_port(out: &mut Errors, port: &Value, at: &At<'_>) {
     match first.as_i64() {
         Some(first) => {
             if last < first {
-                out.push(FieldError::invalid(
-                    at,
-                    first,
-                    "must be greater than or equal to `port`",
-                ));
+                out.push(FieldError::invalid(at, first, "must be greater than or equal to `port`"));
             }
             let why = names::port_number(last);
             out.extend(why.into_iter().map(|why| FieldError::invalid(at, last, why)));
         }
         None if first.is_null() => {
-            out.push(FieldError::invalid(
-                at,
-                last,
-                "may not be specified when `port` is not specified",
-            ));
+            out.push(FieldError::invalid(at, last, "may not be specified when `port` is not specified"));
         }
-        None => out.push(FieldError::invalid(
-            at,
-            last,
-            "may not be specified when `port` is non-numeric",
-        )),
+        None => out.push(FieldError::invalid(at, last, "may not be specified when `port` is non-numeric")),
     }
 }
 
@@ -312,25 +238,15 @@ fn policy_peer(out: &mut Errors, peer: &Value, at: &At<'_>) {
                 let at = &at.index(index);
                 address::cidr(out, except, at);
                 if address::is_within(except, range) == Some(false) {
-                    out.push(FieldError::invalid(
-                        at,
-                        except,
-                        "must be a strict subset of `cidr`",
-                    ));
+                    out.push(FieldError::invalid(at, except, "must be a strict subset of `cidr`"));
                 }
             }
         }
     }
-    let others = ["podSelector", "namespaceSelector"]
-        .iter()
-        .filter(|field| has(peer, field))
-        .count();
+    let others = ["podSelector", "namespaceSelector"].iter().filter(|field| has(peer, field)).count();
     if block.is_null() && others == 0 {
         out.push(FieldError::required(at, "must specify a peer"));
     } else if !block.is_null() && others > 0 {
-        out.push(FieldError::forbidden(
-            at,
-            "may not specify both ipBlock and another peer",
-        ));
+        out.push(FieldError::forbidden(at, "may not specify both ipBlock and another peer"));
     }
 }

@@ -26,15 +26,9 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     capacity(out, new);
     let at = At::new("status.addresses");
     let all = list(&new["status"], "addresses");
-    for (index, address) in all
-        .iter()
-        .enumerate()
-        .filter(|(index, address)| all[..*index].contains(address))
+    for (index, address) in all.iter().enumerate().filter(|(index, address)| all[..*index].contains(address))
     {
-        out.push(FieldError::duplicate(
-            at.index(index),
-            internal::shown("NodeAddress", address),
-        ));
+        out.push(FieldError::duplicate(at.index(index), internal::shown("NodeAddress", address)));
     }
     let (spec, was) = (&new["spec"], &old["spec"]);
     if !list(was, "podCIDRs").is_empty() && spec["podCIDRs"] != was["podCIDRs"] {
@@ -94,14 +88,9 @@ pub(super) fn namespace_status(out: &mut Errors, new: &Value, _: &Value) {
 
 /// A priority class.
 pub(super) fn priority(out: &mut Errors, class: &Value) {
-    const SYSTEM: [(&str, i64); 2] = [
-        ("system-node-critical", 2_000_001_000),
-        ("system-cluster-critical", 2_000_000_000),
-    ];
-    let (name, value) = (
-        text(&class["metadata"], "name"),
-        class["value"].as_i64().unwrap_or_default(),
-    );
+    const SYSTEM: [(&str, i64); 2] =
+        [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+    let (name, value) = (text(&class["metadata"], "name"), class["value"].as_i64().unwrap_or_default());
     if name.starts_with("system-") {
         let why = match SYSTEM.iter().find(|(known, _)| *known == name) {
             None => Some(format!("{name} is not a known system priority class")),
@@ -133,10 +122,5 @@ pub(super) fn priority_update(out: &mut Errors, new: &Value, old: &Value) {
     if new["value"] != old["value"] {
         out.push(FieldError::forbidden("value", "may not be changed in an update."));
     }
-    immutable(
-        out,
-        &new["preemptionPolicy"],
-        &old["preemptionPolicy"],
-        &At::new("preemptionPolicy"),
-    );
+    immutable(out, &new["preemptionPolicy"], &old["preemptionPolicy"], &At::new("preemptionPolicy"));
 }

@@ -25,10 +25,7 @@ pub(super) fn create(out: &mut Errors, pod: &Value) {
     whole(out, pod);
     let spec = &pod["spec"];
     if !list(spec, "ephemeralContainers").is_empty() {
-        out.push(FieldError::forbidden(
-            SPEC.child("ephemeralContainers"),
-            "cannot be set on create",
-        ));
+        out.push(FieldError::forbidden(SPEC.child("ephemeralContainers"), "cannot be set on create"));
     }
     if !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
         let why = "cannot be set until all schedulingGates have been cleared";
@@ -44,10 +41,7 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     for sort in ["containers", "initContainers"] {
         let at = &SPEC.child(sort);
         if list(spec, sort).len() != list(was, sort).len() {
-            out.push(FieldError::forbidden(
-                at,
-                "pod updates may not add or remove containers",
-            ));
+            out.push(FieldError::forbidden(at, "pod updates may not add or remove containers"));
             return;
         }
         for (index, one) in list(spec, sort).iter().enumerate() {
@@ -80,18 +74,11 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     for (index, condition) in list(status, "conditions").iter().enumerate() {
         let kind = text(condition, "type");
         if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            reasons(
-                out,
-                kind,
-                &at.index(index).child("Type"),
-                names::qualified_name(kind),
-            );
+            reasons(out, kind, &at.index(index).child("Type"), names::qualified_name(kind));
         }
     }
     if status["nominatedNodeName"] != was["nominatedNodeName"] {
-        named(out, status, "nominatedNodeName", &STATUS, |name| {
-            names::subdomain_name(name, false)
-        });
+        named(out, status, "nominatedNodeName", &STATUS, |name| names::subdomain_name(name, false));
     }
     let policy = text(&old["spec"], "restartPolicy");
     let at = &STATUS.child("containerStatuses");
@@ -180,10 +167,7 @@ fn whole(out: &mut Errors, pod: &Value) {
             for (index, source) in list(&volume["projected"], "sources").iter().enumerate() {
                 if has(source, "serviceAccountToken") {
                     let why = "must not be specified when serviceAccountName is not set";
-                    out.push(FieldError::forbidden(
-                        at.index(index).child("serviceAccountToken"),
-                        why,
-                    ));
+                    out.push(FieldError::forbidden(at.index(index).child("serviceAccountToken"), why));
                 }
             }
         }
@@ -224,10 +208,7 @@ fn annotation_changes(out: &mut Errors, new: &Value, old: &Value) {
 fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     let grace = number(spec, "terminationGracePeriodSeconds");
     if grace.is_none() {
-        out.push(FieldError::required(
-            at.child("terminationGracePeriodSeconds"),
-            "",
-        ));
+        out.push(FieldError::required(at.child("terminationGracePeriodSeconds"), ""));
     }
     let volumes = volume::volumes(out, spec, name, at);
     let pod = Pod { spec, volumes, grace };
@@ -239,13 +220,7 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     }
     host_network(out, spec, at, is_pod);
     choice(out, spec, "restartPolicy", at, &["Always", "OnFailure", "Never"]);
-    choice(
-        out,
-        spec,
-        "dnsPolicy",
-        at,
-        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
-    );
+    choice(out, spec, "dnsPolicy", at, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
     labels(out, spec, "nodeSelector", at);
     security::of_pod(out, spec, at);
     scheduling::affinity(out, spec, at);
@@ -269,13 +244,7 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     for field in ["priorityClassName", "runtimeClassName"] {
         named(out, spec, field, at, |name| names::subdomain_name(name, false));
     }
-    optional_choice(
-        out,
-        spec,
-        "preemptionPolicy",
-        at,
-        &["PreemptLowerPriority", "Never"],
-    );
+    optional_choice(out, spec, "preemptionPolicy", at, &["PreemptLowerPriority", "Never"]);
     security::os(out, spec, at);
 }
 
@@ -302,10 +271,7 @@ fn dns(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let servers = list(config, "nameservers");
     if text(spec, "dnsPolicy") == "None" {
         if config.is_null() {
-            out.push(FieldError::required(
-                at,
-                "must provide `dnsConfig` when `dnsPolicy` is None",
-            ));
+            out.push(FieldError::required(at, "must provide `dnsConfig` when `dnsPolicy` is None"));
             return;
         }
         if servers.is_empty() {
@@ -316,22 +282,14 @@ fn dns(out: &mut Errors, spec: &Value, at: &At<'_>) {
     }
     let inner = &at.child("nameservers");
     if servers.len() > 3 {
-        out.push(FieldError::invalid(
-            inner,
-            &config["nameservers"],
-            "must not have more than 3 nameservers",
-        ));
+        out.push(FieldError::invalid(inner, &config["nameservers"], "must not have more than 3 nameservers"));
     }
     for (index, server) in servers.iter().enumerate() {
         address::ip(out, server.as_str().unwrap_or_default(), &inner.index(index));
     }
     let (searches, inner) = (list(config, "searches"), &at.child("searches"));
     if searches.len() > 32 {
-        out.push(FieldError::invalid(
-            inner,
-            &config["searches"],
-            "must not have more than 32 search paths",
-        ));
+        out.push(FieldError::invalid(inner, &config["searches"], "must not have more than 32 search paths"));
     }
     for (index, search) in searches.iter().enumerate() {
         let search = search.as_str().unwrap_or_default();
@@ -376,16 +334,10 @@ fn host_name(out: &mut Errors, spec: &Value, at: &At<'_>) {
     };
     let at = &at.child("hostnameOverride");
     if is(spec, "setHostnameAsFQDN") {
-        out.push(FieldError::forbidden(
-            at,
-            "may not be specified when setHostnameAsFQDN is true",
-        ));
+        out.push(FieldError::forbidden(at, "may not be specified when setHostnameAsFQDN is true"));
     }
     if is(spec, "hostNetwork") {
-        out.push(FieldError::forbidden(
-            at,
-            "may not be specified when hostNetwork is true",
-        ));
+        out.push(FieldError::forbidden(at, "may not be specified when hostNetwork is true"));
     }
     if name.len() > 64 {
         out.push(FieldError::too_long(at, 64));
@@ -409,21 +361,14 @@ fn host_aliases(out: &mut Errors, spec: &Value, at: &At<'_>) {
 /// A deadline may come nearer, but not go away; whether the other rules apply as well.
 fn deadline(out: &mut Errors, spec: &Value, was: &Value) -> bool {
     let at = SPEC.child("activeDeadlineSeconds");
-    match (
-        number(spec, "activeDeadlineSeconds"),
-        number(was, "activeDeadlineSeconds"),
-    ) {
+    match (number(spec, "activeDeadlineSeconds"), number(was, "activeDeadlineSeconds")) {
         (Some(now), _) if !(0..=i64::from(i32::MAX)).contains(&now) => {
             let why = names::in_range(now, 0, i64::from(i32::MAX));
             out.extend(why.into_iter().map(|why| FieldError::invalid(at, now, why)));
             return false;
         }
         (Some(now), Some(was)) if was < now => {
-            out.push(FieldError::invalid(
-                at,
-                now,
-                "must be less than or equal to previous value",
-            ));
+            out.push(FieldError::invalid(at, now, "must be less than or equal to previous value"));
             return false;
         }
         (None, Some(_)) => {
@@ -445,10 +390,7 @@ fn added_tolerations(out: &mut Errors, spec: &Value, was: &Value) {
         };
         rest(old) == rest(new)
     };
-    if list(was, "tolerations")
-        .iter()
-        .any(|old| !now.iter().any(|new| same(old, new)))
-    {
+    if list(was, "tolerations").iter().any(|old| !now.iter().any(|new| same(old, new))) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         out.push(FieldError::forbidden(SPEC.child("tolerations"), why));
         return;
@@ -478,11 +420,7 @@ fn selector_of_gated(out: &mut Errors, spec: &Value, was: &Value) {
         entries(was, "nodeSelector").all(|(key, value)| spec["nodeSelector"].get(key) == Some(value));
     if is_gated(was) && !narrows {
         let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        out.push(FieldError::invalid(
-            SPEC.child("nodeSelector"),
-            &spec["nodeSelector"],
-            why,
-        ));
+        out.push(FieldError::invalid(SPEC.child("nodeSelector"), &spec["nodeSelector"], why));
     }
 }
 
@@ -495,13 +433,7 @@ fn with_allowed_changes(spec: &Value, was: &Value) -> Value {
     };
     for sort in ["containers", "initContainers"] {
         let old = list(was, sort);
-        for (new, old) in spec
-            .get_mut(sort)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-            .zip(old)
-        {
+        for (new, old) in spec.get_mut(sort).and_then(Value::as_array_mut).into_iter().flatten().zip(old) {
             new["image"] = old["image"].clone();
         }
     }

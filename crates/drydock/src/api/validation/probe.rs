@@ -18,32 +18,19 @@ pub(super) fn probes(out: &mut Errors, container: &Value, grace: Option<i64>, at
         if kind == "readinessProbe" {
             if let Some(seconds) = ends {
                 let at = at.child("terminationGracePeriodSeconds");
-                out.push(FieldError::invalid(
-                    at,
-                    seconds,
-                    "must not be set for readinessProbes",
-                ));
+                out.push(FieldError::invalid(at, seconds, "must not be set for readinessProbes"));
             }
         } else if number(probe, "successThreshold") != Some(1) {
             let value = number(probe, "successThreshold").unwrap_or_default();
-            out.push(FieldError::invalid(
-                at.child("successThreshold"),
-                value,
-                "must be 1",
-            ));
+            out.push(FieldError::invalid(at.child("successThreshold"), value, "must be 1"));
         }
     }
 }
 
 fn probe(out: &mut Errors, probe: &Value, grace: Option<i64>, at: &At<'_>) {
     handler(out, probe, grace, at);
-    let numbers = [
-        "initialDelaySeconds",
-        "timeoutSeconds",
-        "periodSeconds",
-        "successThreshold",
-        "failureThreshold",
-    ];
+    let numbers =
+        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
     not_negative(out, probe, &numbers, at);
     if let Some(seconds) = number(probe, "terminationGracePeriodSeconds").filter(|seconds| *seconds <= 0) {
         let at = at.child("terminationGracePeriodSeconds");
@@ -73,10 +60,7 @@ fn handler(out: &mut Errors, handler: &Value, grace: Option<i64>, at: &At<'_>) {
             continue;
         }
         if found {
-            out.push(FieldError::forbidden(
-                at,
-                "may not specify more than 1 handler type",
-            ));
+            out.push(FieldError::forbidden(at, "may not specify more than 1 handler type"));
             continue;
         }
         found = true;
@@ -103,11 +87,7 @@ fn http_get(out: &mut Errors, action: &Value, at: &At<'_>) {
     port(out, &action["port"], &at.child("port"));
     let scheme = text(action, "scheme");
     if !matches!(scheme, "HTTP" | "HTTPS") {
-        out.push(FieldError::not_supported(
-            at.child("scheme"),
-            scheme,
-            ["HTTP", "HTTPS"],
-        ));
+        out.push(FieldError::not_supported(at.child("scheme"), scheme, ["HTTP", "HTTPS"]));
     }
     for header in list(action, "httpHeaders") {
         let name = text(header, "name");

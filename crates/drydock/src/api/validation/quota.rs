@@ -44,10 +44,7 @@ fn limit_item(out: &mut Errors, limit: &Value, kind: &str, at: &At<'_>) {
         let at = &at.child(field);
         if kind == "Pod" && matches!(field, "default" | "defaultRequest") {
             if has(limit, field) {
-                out.push(FieldError::forbidden(
-                    at,
-                    "may not be specified when `type` is 'Pod'",
-                ));
+                out.push(FieldError::forbidden(at, "may not be specified when `type` is 'Pod'"));
             }
             continue;
         }
@@ -73,30 +70,9 @@ fn limit_bounds(out: &mut Errors, limit: &Value, key: &str, at: &At<'_>) {
     // Each row: what is too great for what, where it is said, and which of the two is shown.
     let rows = [
         (&min, "min value", &max, "max value", "min", true),
-        (
-            &min,
-            "min value",
-            &request,
-            "default request value",
-            "defaultRequest",
-            false,
-        ),
-        (
-            &request,
-            "default request value",
-            &max,
-            "max value",
-            "defaultRequest",
-            true,
-        ),
-        (
-            &request,
-            "default request value",
-            &default,
-            "default limit value",
-            "defaultRequest",
-            true,
-        ),
+        (&min, "min value", &request, "default request value", "defaultRequest", false),
+        (&request, "default request value", &max, "max value", "defaultRequest", true),
+        (&request, "default request value", &default, "default limit value", "defaultRequest", true),
         (&min, "min value", &default, "default value", "default", true),
         (&default, "default value", &max, "max value", "default", false),
     ];
@@ -106,11 +82,7 @@ fn limit_bounds(out: &mut Errors, limit: &Value, key: &str, at: &At<'_>) {
         {
             let shown = if shows_less { less } else { more };
             let why = format!("{less_name} {less} is greater than {more_name} {more}");
-            out.push(FieldError::invalid(
-                at.child(field).key(key),
-                shown.to_string(),
-                why,
-            ));
+            out.push(FieldError::invalid(at.child(field).key(key), shown.to_string(), why));
         }
     }
     if let Some(ratio) = &ratio {
@@ -127,11 +99,7 @@ fn limit_bounds(out: &mut Errors, limit: &Value, key: &str, at: &At<'_>) {
         && default != request
     {
         let why = format!("default value {default} must equal to defaultRequest value {request} in {key}");
-        out.push(FieldError::invalid(
-            at.child("defaultRequest").key(key),
-            request.to_string(),
-            why,
-        ));
+        out.push(FieldError::invalid(at.child("defaultRequest").key(key), request.to_string(), why));
     }
 }
 
@@ -145,18 +113,12 @@ pub(super) fn quota(out: &mut Errors, quota: &Value) {
 pub(super) fn quota_update(out: &mut Errors, new: &Value, old: &Value) {
     self::quota(out, new);
     let scopes = |object: &Value| {
-        let mut scopes: Vec<String> = strings(&object["spec"], "scopes")
-            .map(ToOwned::to_owned)
-            .collect();
+        let mut scopes: Vec<String> = strings(&object["spec"], "scopes").map(ToOwned::to_owned).collect();
         scopes.sort();
         scopes
     };
     if scopes(new) != scopes(old) {
-        out.push(FieldError::invalid(
-            SPEC.child("scopes"),
-            &new["spec"]["scopes"],
-            "field is immutable",
-        ));
+        out.push(FieldError::invalid(SPEC.child("scopes"), &new["spec"]["scopes"], "field is immutable"));
     }
 }
 
@@ -210,11 +172,7 @@ fn quota_scopes(out: &mut Errors, spec: &Value) {
         }
         for (name, _) in entries(spec, "hard").filter(|(name, _)| resources::is_quota(name)) {
             if !fits(scope, name) {
-                out.push(FieldError::invalid(
-                    at,
-                    &spec["scopes"],
-                    "unsupported scope applied to resource",
-                ));
+                out.push(FieldError::invalid(at, &spec["scopes"], "unsupported scope applied to resource"));
             }
         }
     }
@@ -226,11 +184,7 @@ fn quota_scopes(out: &mut Errors, spec: &Value) {
     for requirement in list(&spec["scopeSelector"], "matchExpressions") {
         let (scope, operator) = (text(requirement, "scopeName"), text(requirement, "operator"));
         if !KNOWN.contains(&scope) {
-            out.push(FieldError::invalid(
-                at.child("scopeName"),
-                scope,
-                "unsupported scope",
-            ));
+            out.push(FieldError::invalid(at.child("scopeName"), scope, "unsupported scope"));
         }
         let plain = !matches!(scope, "PriorityClass" | "VolumeAttributesClass") && KNOWN.contains(&scope);
         if plain && operator != "Exists" {
@@ -245,19 +199,11 @@ fn quota_scopes(out: &mut Errors, spec: &Value) {
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 let why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                out.push(FieldError::invalid(
-                    at.child("values"),
-                    &requirement["values"],
-                    why,
-                ));
+                out.push(FieldError::invalid(at.child("values"), &requirement["values"], why));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
-                out.push(FieldError::invalid(
-                    at.child("operator"),
-                    other,
-                    "not a valid selector operator",
-                ));
+                out.push(FieldError::invalid(at.child("operator"), other, "not a valid selector operator"));
             }
         }
     }

@@ -29,11 +29,7 @@ pub(super) fn cluster_role(out: &mut Errors, role: &Value) {
     for (index, one) in selectors.iter().enumerate() {
         selector::label_selector(out, one, &at.index(index));
         if selector::read(one).is_none() {
-            out.push(FieldError::invalid(
-                at.index(index),
-                Value::Null,
-                "invalid label selector.",
-            ));
+            out.push(FieldError::invalid(at.index(index), Value::Null, "invalid label selector."));
         }
     }
 }
@@ -62,19 +58,12 @@ fn rules(out: &mut Errors, role: &Value, namespaced: bool) {
         let at = &at.index(index);
         let none = |field: &str| list(rule, field).is_empty();
         if none("verbs") {
-            out.push(FieldError::required(
-                at.child("verbs"),
-                "verbs must contain at least one value",
-            ));
+            out.push(FieldError::required(at.child("verbs"), "verbs must contain at least one value"));
         }
         if !none("nonResourceURLs") {
             let (at, urls) = (at.child("nonResourceURLs"), &rule["nonResourceURLs"]);
             if namespaced {
-                out.push(FieldError::invalid(
-                    at,
-                    urls,
-                    "namespaced rules cannot apply to non-resource URLs",
-                ));
+                out.push(FieldError::invalid(at, urls, "namespaced rules cannot apply to non-resource URLs"));
             }
             if !none("apiGroups") || !none("resources") || !none("resourceNames") {
                 let why = "rules cannot apply to both regular resources and non-resource URLs";
@@ -103,12 +92,7 @@ fn bound(out: &mut Errors, binding: &Value, kinds: &[&str], namespaced: bool) {
         out.push(FieldError::not_supported(at.child("kind"), kind, kinds));
     }
     if required(out, role, "name", at) {
-        reasons(
-            out,
-            name,
-            &at.child("name"),
-            names::path_segment_name(name, false),
-        );
+        reasons(out, name, &at.child("name"), names::path_segment_name(name, false));
     }
     let at = &At::new("subjects");
     for (index, subject) in list(binding, "subjects").iter().enumerate() {

@@ -68,10 +68,7 @@ pub(super) fn of_container(out: &mut Errors, resources: &Value, at: &At<'_>) {
                 out.push(FieldError::invalid(requests, wanted.to_string(), why));
             }
             (_, None) if !overcommits(name) => {
-                out.push(FieldError::required(
-                    limits,
-                    "Limit must be set for non overcommitable resources",
-                ));
+                out.push(FieldError::required(limits, "Limit must be set for non overcommitable resources"));
             }
             _ => {}
         }
@@ -85,18 +82,12 @@ pub(super) fn of_container(out: &mut Errors, resources: &Value, at: &At<'_>) {
 pub(super) fn amount(out: &mut Errors, name: &str, value: &Value, at: &At<'_>) {
     let Some(amount) = quantity(value) else { return };
     if amount.sign() < 0 {
-        out.push(FieldError::invalid(
-            at,
-            amount.to_string(),
-            "must be greater than or equal to 0",
-        ));
+        out.push(FieldError::invalid(at, amount.to_string(), "must be greater than or equal to 0"));
     }
     if (COUNTED.contains(&name) || is_extended(name)) && amount.milli_value() % 1000 != 0 {
         out.push(FieldError::invalid(at, amount.to_string(), "must be an integer"));
     }
-    let page = name
-        .strip_prefix("hugepages-")
-        .and_then(|size| Quantity::parse(size).ok());
+    let page = name.strip_prefix("hugepages-").and_then(|size| Quantity::parse(size).ok());
     if let Some(page) = page
         && (page.value() == 0 || amount.value() % page.value() != 0)
     {
@@ -111,11 +102,7 @@ pub(super) fn name(out: &mut Errors, name: &str, at: &At<'_>) {
     if !why.is_empty() {
         reasons(out, name, at, why);
     } else if !name.contains('/') && !is_standard(name) {
-        out.push(FieldError::invalid(
-            at,
-            name,
-            "must be a standard resource type or fully qualified",
-        ));
+        out.push(FieldError::invalid(at, name, "must be a standard resource type or fully qualified"));
     }
 }
 
@@ -124,18 +111,10 @@ pub(super) fn container_name(out: &mut Errors, name: &str, at: &At<'_>) {
     self::name(out, name, at);
     if name.contains('/') {
         if !is_native(name) && !is_extended(name) {
-            out.push(FieldError::invalid(
-                at,
-                name,
-                "doesn't follow extended resource name standard",
-            ));
+            out.push(FieldError::invalid(at, name, "doesn't follow extended resource name standard"));
         }
     } else if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !is_huge(name) {
-        out.push(FieldError::invalid(
-            at,
-            name,
-            "must be a standard resource for containers",
-        ));
+        out.push(FieldError::invalid(at, name, "must be a standard resource for containers"));
     }
 }
 
@@ -143,11 +122,7 @@ pub(super) fn container_name(out: &mut Errors, name: &str, at: &At<'_>) {
 pub(super) fn quota_name(out: &mut Errors, name: &str, at: &At<'_>) {
     self::name(out, name, at);
     if !name.contains('/') && !is_quota(name) {
-        out.push(FieldError::invalid(
-            at,
-            name,
-            "must be a standard resource for quota",
-        ));
+        out.push(FieldError::invalid(at, name, "must be a standard resource for quota"));
     }
 }
 

@@ -10,33 +10,15 @@ struct Bounds {
 }
 
 const FIELDS: [Bounds; 5] = [
-    Bounds {
-        least: 0,
-        most: 59,
-        names: &[],
-    },
-    Bounds {
-        least: 0,
-        most: 23,
-        names: &[],
-    },
-    Bounds {
-        least: 1,
-        most: 31,
-        names: &[],
-    },
+    Bounds { least: 0, most: 59, names: &[] },
+    Bounds { least: 0, most: 23, names: &[] },
+    Bounds { least: 1, most: 31, names: &[] },
     Bounds {
         least: 1,
         most: 12,
-        names: &[
-            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-        ],
+        names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
     },
-    Bounds {
-        least: 0,
-        most: 6,
-        names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
-    },
+    Bounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
 /// Why a schedule cannot be read.
@@ -61,10 +43,7 @@ pub(super) fn error(schedule: &str) -> Option<String> {
         return Some(format!("expected exactly 5 fields, found {found}: [{shown}]"));
     }
     fields.iter().zip(&FIELDS).find_map(|(field, bounds)| {
-        field
-            .split(',')
-            .filter(|range| !range.is_empty())
-            .find_map(|range| self::range(range, bounds).err())
+        field.split(',').filter(|range| !range.is_empty()).find_map(|range| self::range(range, bounds).err())
     })
 }
 
@@ -93,17 +72,13 @@ fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
         _ => return Err(format!("too many slashes: {text}")),
     };
     if start < least {
-        return Err(format!(
-            "beginning of range ({start}) below minimum ({least}): {text}"
-        ));
+        return Err(format!("beginning of range ({start}) below minimum ({least}): {text}"));
     }
     if end > most {
         return Err(format!("end of range ({end}) above maximum ({most}): {text}"));
     }
     if start > end {
-        return Err(format!(
-            "beginning of range ({start}) beyond end of range ({end}): {text}"
-        ));
+        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
     }
     if step == 0 {
         return Err(format!("step of range should be a positive number: {text}"));
@@ -128,10 +103,7 @@ fn whole(text: &str) -> Result<u64, String> {
         ));
     }
     let number: i64 = text.parse().map_err(|_| {
-        format!(
-            "failed to parse int from {text}: strconv.Atoi: parsing {}: value out of range",
-            quote(text)
-        )
+        format!("failed to parse int from {text}: strconv.Atoi: parsing {}: value out of range", quote(text))
     })?;
     u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
 }
@@ -149,15 +121,9 @@ mod tests {
             ("every day", "expected exactly 5 fields, found 2: [every day]"),
             ("60 * * * *", "end of range (60) above maximum (59): 60"),
             ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
-            (
-                "5-1 * * * *",
-                "beginning of range (5) beyond end of range (1): 5-1",
-            ),
+            ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
             ("*/0 * * * *", "step of range should be a positive number: */0"),
-            (
-                "x * * * *",
-                "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
-            ),
+            ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
             ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
             ("@often", "unrecognized descriptor: @often"),
         ] {

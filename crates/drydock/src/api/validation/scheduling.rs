@@ -46,10 +46,7 @@ pub(super) fn node_selector(out: &mut Errors, selector: &Value, at: &At<'_>) {
     let at = &at.child("nodeSelectorTerms");
     let terms = list(selector, "nodeSelectorTerms");
     if terms.is_empty() {
-        out.push(FieldError::required(
-            at,
-            "must have at least one node selector term",
-        ));
+        out.push(FieldError::required(at, "must have at least one node selector term"));
     }
     for (index, term) in terms.iter().enumerate() {
         node_term(out, term, &at.index(index), true);
@@ -59,11 +56,7 @@ pub(super) fn node_selector(out: &mut Errors, selector: &Value, at: &At<'_>) {
 fn weight(out: &mut Errors, term: &Value, at: &At<'_>) {
     let weight = count(term, "weight");
     if !(1..=100).contains(&weight) {
-        out.push(FieldError::invalid(
-            at.child("weight"),
-            weight,
-            "must be in the range 1-100",
-        ));
+        out.push(FieldError::invalid(at.child("weight"), weight, "must be in the range 1-100"));
     }
 }
 
@@ -87,11 +80,7 @@ fn node_term(out: &mut Errors, term: &Value, at: &At<'_>, strict: bool) {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
             other => {
-                out.push(FieldError::invalid(
-                    at.child("operator"),
-                    other,
-                    "not a valid selector operator",
-                ));
+                out.push(FieldError::invalid(at.child("operator"), other, "not a valid selector operator"));
             }
         }
         let key = text(requirement, "key");
@@ -113,20 +102,12 @@ fn node_term(out: &mut Errors, term: &Value, at: &At<'_>, strict: bool) {
                 }
             }
             other => {
-                out.push(FieldError::invalid(
-                    at.child("operator"),
-                    other,
-                    "not a valid selector operator",
-                ));
+                out.push(FieldError::invalid(at.child("operator"), other, "not a valid selector operator"));
             }
         }
         let key = text(requirement, "key");
         if key != "metadata.name" {
-            out.push(FieldError::invalid(
-                at.child("key"),
-                key,
-                "not a valid field selector key",
-            ));
+            out.push(FieldError::invalid(at.child("key"), key, "not a valid field selector key"));
             continue;
         }
         let at = &at.child("values");
@@ -158,11 +139,8 @@ pub(super) fn tolerations(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let at = &at.child("tolerations");
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
         let at = &at.index(index);
-        let (operator, effect, value) = (
-            text(toleration, "operator"),
-            text(toleration, "effect"),
-            text(toleration, "value"),
-        );
+        let (operator, effect, value) =
+            (text(toleration, "operator"), text(toleration, "effect"), text(toleration, "value"));
         named(out, toleration, "key", at, names::qualified_name);
         if text(toleration, "key").is_empty() && operator != "Exists" {
             let why =
@@ -189,11 +167,7 @@ pub(super) fn tolerations(out: &mut Errors, spec: &Value, at: &At<'_>) {
                 let known = ["Equal", "Exists", "Lt", "Gt"];
                 out.push(FieldError::not_supported(at.child("operator"), operator, known));
             }
-            other => out.push(FieldError::not_supported(
-                at.child("operator"),
-                other,
-                ["Equal", "Exists"],
-            )),
+            other => out.push(FieldError::not_supported(at.child("operator"), other, ["Equal", "Exists"])),
         }
         if !effect.is_empty() {
             optional_choice(out, toleration, "effect", at, EFFECTS);
@@ -209,10 +183,7 @@ pub(super) fn spreading(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let at = &at.child("topologySpreadConstraints");
     let all = list(spec, "topologySpreadConstraints");
     let key = |constraint: &Value| {
-        (
-            text(constraint, "topologyKey").to_owned(),
-            text(constraint, "whenUnsatisfiable").to_owned(),
-        )
+        (text(constraint, "topologyKey").to_owned(), text(constraint, "whenUnsatisfiable").to_owned())
     };
     for (index, constraint) in all.iter().enumerate() {
         let at = &at.index(index);
@@ -221,18 +192,11 @@ pub(super) fn spreading(out: &mut Errors, spec: &Value, at: &At<'_>) {
         let action = text(constraint, "whenUnsatisfiable");
         if !matches!(action, "DoNotSchedule" | "ScheduleAnyway") {
             let known = ["DoNotSchedule", "ScheduleAnyway"];
-            out.push(FieldError::not_supported(
-                at.child("whenUnsatisfiable"),
-                action,
-                known,
-            ));
+            out.push(FieldError::not_supported(at.child("whenUnsatisfiable"), action, known));
         }
         if all[index + 1..].iter().any(|other| key(other) == key(constraint)) {
             let shown = format!("{{{}, {action}}}", text(constraint, "topologyKey"));
-            out.push(FieldError::duplicate(
-                at.child("{topologyKey, whenUnsatisfiable}"),
-                shown,
-            ));
+            out.push(FieldError::duplicate(at.child("{topologyKey, whenUnsatisfiable}"), shown));
         }
         if let Some(domains) = number(constraint, "minDomains") {
             let at = &at.child("minDomains");
@@ -259,12 +223,7 @@ pub(super) fn gates(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let readiness = &at.child("readinessGates");
     for (index, gate) in list(spec, "readinessGates").iter().enumerate() {
         let name = text(gate, "conditionType");
-        reasons(
-            out,
-            name,
-            &readiness.index(index).child("conditionType"),
-            names::qualified_name(name),
-        );
+        reasons(out, name, &readiness.index(index).child("conditionType"), names::qualified_name(name));
     }
     let at = &at.child("schedulingGates");
     let mut known = BTreeSet::new();

@@ -25,23 +25,11 @@ pub(super) fn of_pod(out: &mut Errors, spec: &Value, at: &At<'_>) {
         out.push(FieldError::invalid(at.child("shareProcessNamespace"), true, why));
     }
     sysctls(out, spec, at);
-    optional_choice(
-        out,
-        context,
-        "fsGroupChangePolicy",
-        at,
-        &["Always", "OnRootMismatch"],
-    );
+    optional_choice(out, context, "fsGroupChangePolicy", at, &["Always", "OnRootMismatch"]);
     seccomp(out, &context["seccompProfile"], &at.child("seccompProfile"));
     app_armor(out, &context["appArmorProfile"], &at.child("appArmorProfile"));
     optional_choice(out, context, "supplementalGroupsPolicy", at, &["Merge", "Strict"]);
-    optional_choice(
-        out,
-        context,
-        "seLinuxChangePolicy",
-        at,
-        &["MountOption", "Recursive"],
-    );
+    optional_choice(out, context, "seLinuxChangePolicy", at, &["MountOption", "Recursive"]);
 }
 
 /// The security context of a container.
@@ -60,11 +48,7 @@ pub(super) fn of_container(out: &mut Errors, context: &Value, spec: &Value, at: 
     seccomp(out, &context["seccompProfile"], &at.child("seccompProfile"));
     if context["allowPrivilegeEscalation"] == false {
         let mut refuse = |why: &str| {
-            out.push(FieldError::invalid(
-                at,
-                internal::shown("SecurityContext", context),
-                why,
-            ));
+            out.push(FieldError::invalid(at, internal::shown("SecurityContext", context), why));
         };
         if is(context, "privileged") {
             refuse("cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
@@ -109,16 +93,9 @@ fn sysctls(out: &mut Errors, spec: &Value, at: &At<'_>) {
         // Only the host may set what it shares with the pod.
         for (shared, prefixes) in [
             ("hostNetwork", &["net."] as &[&str]),
-            (
-                "hostIPC",
-                &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."],
-            ),
+            ("hostIPC", &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."]),
         ] {
-            if is(spec, shared)
-                && prefixes
-                    .iter()
-                    .any(|prefix| name.replace('/', ".").starts_with(prefix))
-            {
+            if is(spec, shared) && prefixes.iter().any(|prefix| name.replace('/', ".").starts_with(prefix)) {
                 out.push(FieldError::invalid(
                     at,
                     name,
@@ -144,27 +121,17 @@ fn seccomp(out: &mut Errors, profile: &Value, at: &At<'_>) {
         return;
     }
     match text(profile, "type") {
-        "" => out.push(FieldError::required(
-            at.child("type"),
-            "type is required when seccompProfile is set",
-        )),
+        "" => out.push(FieldError::required(at.child("type"), "type is required when seccompProfile is set")),
         kind if !TYPES.contains(&kind) => out.push(FieldError::not_supported(at.child("type"), kind, TYPES)),
         _ => {}
     }
     let (path, at) = (&profile["localhostProfile"], &at.child("localhostProfile"));
     match (text(profile, "type") == "Localhost", path.as_str()) {
-        (true, None) => out.push(FieldError::required(
-            at,
-            "must be set when seccomp type is Localhost",
-        )),
+        (true, None) => out.push(FieldError::required(at, "must be set when seccomp type is Localhost")),
         (true, Some(path)) => descending_path(out, path, at),
         (false, Some(_)) => {
             let shown = internal::shown("SeccompProfile", profile);
-            out.push(FieldError::invalid(
-                at,
-                shown,
-                "can only be set when seccomp type is Localhost",
-            ));
+            out.push(FieldError::invalid(at, shown, "can only be set when seccomp type is Localhost"));
         }
         (false, None) => {}
     }
@@ -179,17 +146,10 @@ fn app_armor(out: &mut Errors, profile: &Value, at: &At<'_>) {
     match text(profile, "type") {
         "Localhost" => match path.as_str() {
             None | Some("") => {
-                out.push(FieldError::required(
-                    inner,
-                    "must be set when AppArmor type is Localhost",
-                ));
+                out.push(FieldError::required(inner, "must be set when AppArmor type is Localhost"));
             }
             Some(path) if path.trim() != path => {
-                out.push(FieldError::invalid(
-                    inner,
-                    path,
-                    "must not be padded with whitespace",
-                ));
+                out.push(FieldError::invalid(inner, path, "must not be padded with whitespace"));
             }
             Some(path) if path.len() > 4095 => out.push(FieldError::too_long(inner, 4095)),
             Some(_) => {}
@@ -200,10 +160,9 @@ fn app_armor(out: &mut Errors, profile: &Value, at: &At<'_>) {
                 out.push(FieldError::invalid(inner, Shown::from(path), why));
             }
         }
-        "" => out.push(FieldError::required(
-            at.child("type"),
-            "type is required when appArmorProfile is set",
-        )),
+        "" => {
+            out.push(FieldError::required(at.child("type"), "type is required when appArmorProfile is set"))
+        }
         kind => out.push(FieldError::not_supported(at.child("type"), kind, TYPES)),
     }
 }
@@ -213,16 +172,9 @@ pub(super) fn host_users(out: &mut Errors, spec: &Value, at: &At<'_>) {
     if spec["hostUsers"] != false {
         return;
     }
-    for (field, shown) in [
-        ("hostNetwork", "hostNetwork"),
-        ("hostPID", "HostPID"),
-        ("hostIPC", "HostIPC"),
-    ] {
+    for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         if is(spec, field) {
-            out.push(FieldError::forbidden(
-                at.child(shown),
-                "when `hostUsers` is false",
-            ));
+            out.push(FieldError::forbidden(at.child(shown), "when `hostUsers` is false"));
         }
     }
 }
@@ -235,11 +187,7 @@ pub(super) fn os(out: &mut Errors, spec: &Value, at: &At<'_>) {
         "" => out.push(FieldError::required(at.child("os").child("name"), "")),
         "linux" => for_linux(out, spec, at),
         "windows" => for_windows(out, spec, at),
-        other => out.push(FieldError::not_supported(
-            at.child("os"),
-            other,
-            ["linux", "windows"],
-        )),
+        other => out.push(FieldError::not_supported(at.child("os"), other, ["linux", "windows"])),
     }
 }
 
@@ -254,10 +202,7 @@ fn for_linux(out: &mut Errors, spec: &Value, at: &At<'_>) {
     for sort in ["initContainers", "containers", "ephemeralContainers"] {
         let at = &at.child(sort);
         for (index, container) in list(spec, sort).iter().enumerate() {
-            refuse(
-                &container["securityContext"],
-                at.index(index).child("securityContext"),
-            );
+            refuse(&container["securityContext"], at.index(index).child("securityContext"));
         }
     }
 }
@@ -296,10 +241,7 @@ fn for_windows(out: &mut Errors, spec: &Value, at: &At<'_>) {
     ];
     for (field, inner) in OF_POD {
         if *inner && has(&spec["securityContext"], field) {
-            out.push(FieldError::forbidden(
-                at.child("securityContext").child(field),
-                WHY,
-            ));
+            out.push(FieldError::forbidden(at.child("securityContext").child(field), WHY));
         } else if !inner && has(spec, field) {
             out.push(FieldError::forbidden(at.child(field), WHY));
         }
@@ -309,10 +251,7 @@ fn for_windows(out: &mut Errors, spec: &Value, at: &At<'_>) {
         for (index, container) in list(spec, sort).iter().enumerate() {
             let at = &at.index(index);
             let at = &at.child("securityContext");
-            for field in OF_CONTAINER
-                .iter()
-                .filter(|field| has(&container["securityContext"], field))
-            {
+            for field in OF_CONTAINER.iter().filter(|field| has(&container["securityContext"], field)) {
                 out.push(FieldError::forbidden(at.child(field), WHY));
             }
         }

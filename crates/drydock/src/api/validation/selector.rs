@@ -29,11 +29,7 @@ fn requirement(out: &mut Errors, requirement: &Value, at: &At<'_>) {
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => {
-            out.push(FieldError::invalid(
-                at.child("operator"),
-                other,
-                "not a valid selector operator",
-            ));
+            out.push(FieldError::invalid(at.child("operator"), other, "not a valid selector operator"));
         }
     }
     let key = text(requirement, "key");
@@ -60,11 +56,7 @@ pub(super) fn of_workload(out: &mut Errors, spec: &Value, at: &At<'_>, kind: &st
 pub(super) fn not_empty(out: &mut Errors, selector: &Value, at: &At<'_>, kind: &str) {
     let empty = |field: &str| selector[field].as_object().is_none_or(serde_json::Map::is_empty);
     if !selector.is_null() && empty("matchLabels") && list(selector, "matchExpressions").is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            selector,
-            format!("empty selector is invalid for {kind}"),
-        ));
+        out.push(FieldError::invalid(at, selector, format!("empty selector is invalid for {kind}")));
     }
 }
 
@@ -80,11 +72,7 @@ pub(super) fn matches_template(out: &mut Errors, selector: &Labels, template: &V
     }
     let labels = &template["metadata"]["labels"];
     if !selector.matches_map(labels.as_object()) {
-        let shown = if has(&template["metadata"], "labels") {
-            labels
-        } else {
-            &Value::Null
-        };
+        let shown = if has(&template["metadata"], "labels") { labels } else { &Value::Null };
         out.push(FieldError::invalid(
             at.child("metadata").child("labels"),
             shown,

@@ -36,21 +36,14 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     }
     if is_balanced(spec) && is_balanced(was) && spec["loadBalancerClass"] != was["loadBalancerClass"] {
         let at = SPEC.child("loadBalancerClass");
-        out.push(FieldError::invalid(
-            at,
-            &spec["loadBalancerClass"],
-            "may not change once set",
-        ));
+        out.push(FieldError::invalid(at, &spec["loadBalancerClass"], "may not change once set"));
     }
     balancer_class(out, spec);
     if needs_health_check(spec)
         && needs_health_check(was)
         && spec["healthCheckNodePort"] != was["healthCheckNodePort"]
     {
-        out.push(FieldError::forbidden(
-            SPEC.child("healthCheckNodePort"),
-            "field is immutable",
-        ));
+        out.push(FieldError::forbidden(SPEC.child("healthCheckNodePort"), "field is immutable"));
     }
     whole(out, new, old);
 }
@@ -61,16 +54,11 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     let at = &at.child("ingress");
     let points = list(&new["status"]["loadBalancer"], "ingress");
     if !is_balanced(&new["spec"]) && !points.is_empty() {
-        out.push(FieldError::forbidden(
-            at,
-            "may only be used when `spec.type` is 'LoadBalancer'",
-        ));
+        out.push(FieldError::forbidden(at, "may only be used when `spec.type` is 'LoadBalancer'"));
         return;
     }
-    let known: Vec<&str> = list(&old["status"]["loadBalancer"], "ingress")
-        .iter()
-        .map(|point| text(point, "ip"))
-        .collect();
+    let known: Vec<&str> =
+        list(&old["status"]["loadBalancer"], "ingress").iter().map(|point| text(point, "ip")).collect();
     for (index, point) in points.iter().enumerate() {
         let at = &at.index(index);
         let (ip, name) = (text(point, "ip"), text(point, "hostname"));
@@ -79,10 +67,7 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
         }
         match (has(point, "ipMode"), ip.is_empty()) {
             (false, false) => {
-                out.push(FieldError::required(
-                    at.child("ipMode"),
-                    "must be specified when `ip` is set",
-                ));
+                out.push(FieldError::required(at.child("ipMode"), "must be specified when `ip` is set"));
             }
             (true, true) => {
                 out.push(FieldError::forbidden(
@@ -103,11 +88,7 @@ pub(super) fn balancer_host(out: &mut Errors, name: &str, at: &At<'_>) {
     }
     reasons(out, name, at, names::dns1123_subdomain(name));
     if address::is_ip(name) {
-        out.push(FieldError::invalid(
-            at,
-            name,
-            "must be a DNS name, not an IP address",
-        ));
+        out.push(FieldError::invalid(at, name, "must be a DNS name, not an IP address"));
     }
 }
 
@@ -154,19 +135,9 @@ fn whole(out: &mut Errors, service: &Value, old: &Value) {
             address::endpoint(out, ip, at);
         }
     }
-    choice(
-        out,
-        spec,
-        "type",
-        &SPEC,
-        &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
-    );
+    choice(out, spec, "type", &SPEC, &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
     if kind == "ClusterIP" {
-        for (index, _) in ports
-            .iter()
-            .enumerate()
-            .filter(|(_, port)| count(port, "nodePort") != 0)
-        {
+        for (index, _) in ports.iter().enumerate().filter(|(_, port)| count(port, "nodePort") != 0) {
             let why = "may not be used when `type` is 'ClusterIP'";
             out.push(FieldError::forbidden(at.index(index).child("nodePort"), why));
         }
@@ -175,10 +146,7 @@ fn whole(out: &mut Errors, service: &Value, old: &Value) {
     source_ranges(out, service, old);
     if has(spec, "allocateLoadBalancerNodePorts") && kind != "LoadBalancer" {
         let why = "may only be used when `type` is 'LoadBalancer'";
-        out.push(FieldError::forbidden(
-            SPEC.child("allocateLoadBalancerNodePorts"),
-            why,
-        ));
+        out.push(FieldError::forbidden(SPEC.child("allocateLoadBalancerNodePorts"), why));
     }
     balancer_class(out, spec);
     traffic(out, spec, kind);
@@ -188,11 +156,7 @@ fn by_type(out: &mut Errors, spec: &Value, kind: &str, headless: bool) {
     match kind {
         "LoadBalancer" | "NodePort" if headless => {
             let why = format!("may not be set to 'None' for {kind} services");
-            out.push(FieldError::invalid(
-                SPEC.child("clusterIPs").index(0),
-                "None",
-                why,
-            ));
+            out.push(FieldError::invalid(SPEC.child("clusterIPs").index(0), "None", why));
         }
         "ExternalName" => {
             let set = |field: &&&str| {
@@ -237,12 +201,7 @@ fn service_port<'v>(
     choice(out, port, "protocol", at, PROTOCOLS);
     self::port(out, &port["targetPort"], &at.child("targetPort"));
     if let Some(protocol) = port["appProtocol"].as_str() {
-        reasons(
-            out,
-            protocol,
-            &at.child("appProtocol"),
-            names::qualified_name(protocol),
-        );
+        reasons(out, protocol, &at.child("appProtocol"), names::qualified_name(protocol));
     }
 }
 
@@ -259,25 +218,16 @@ fn unique_ports(out: &mut Errors, ports: &[Value], at: &At<'_>) {
         let (protocol, number) = (text(port, "protocol"), count(port, "port"));
         if !taken.insert((protocol, number)) {
             let key = json!({"protocol": protocol, "port": number, "targetPort": 0});
-            out.push(FieldError::duplicate(
-                at.index(index),
-                internal::shown("ServicePort", &key),
-            ));
+            out.push(FieldError::duplicate(at.index(index), internal::shown("ServicePort", &key)));
         }
     }
 }
 
 fn session_affinity(out: &mut Errors, spec: &Value) {
-    let (config, at) = (
-        &spec["sessionAffinityConfig"],
-        &SPEC.child("sessionAffinityConfig"),
-    );
+    let (config, at) = (&spec["sessionAffinityConfig"], &SPEC.child("sessionAffinityConfig"));
     match text(spec, "sessionAffinity") {
         "None" if !config.is_null() => {
-            out.push(FieldError::forbidden(
-                at,
-                "must not be set when session affinity is None",
-            ));
+            out.push(FieldError::forbidden(at, "must not be set when session affinity is None"));
         }
         "ClientIP" => {
             let client = &at.child("clientIP");
@@ -305,11 +255,7 @@ fn addresses(out: &mut Errors, spec: &Value, was: &Value) {
     match (first.is_empty(), all.first()) {
         (false, None) => out.push(FieldError::required(at, "")),
         (false, Some(ip)) if ip.as_str() != Some(first) => {
-            out.push(FieldError::invalid(
-                at,
-                &spec["clusterIPs"],
-                "first value must match `clusterIP`",
-            ));
+            out.push(FieldError::invalid(at, &spec["clusterIPs"], "first value must match `clusterIP`"));
         }
         (true, Some(_)) => {
             let why = "must be empty when `clusterIP` is not specified";
@@ -321,11 +267,7 @@ fn addresses(out: &mut Errors, spec: &Value, was: &Value) {
     let mut known = BTreeSet::new();
     for (index, family) in strings(spec, "ipFamilies").enumerate() {
         if !matches!(family, "IPv4" | "IPv6") {
-            out.push(FieldError::not_supported(
-                families.index(index),
-                family,
-                ["IPv4", "IPv6"],
-            ));
+            out.push(FieldError::not_supported(families.index(index), family, ["IPv4", "IPv6"]));
         }
         if !known.insert(family) {
             out.push(FieldError::duplicate(families.index(index), family));
@@ -352,28 +294,19 @@ fn addresses(out: &mut Errors, spec: &Value, was: &Value) {
     }
     let broken = out.len() > before;
     if all.len() > 2 {
-        out.push(FieldError::invalid(
-            at,
-            &spec["clusterIPs"],
-            "may only hold up to 2 values",
-        ));
+        out.push(FieldError::invalid(at, &spec["clusterIPs"], "may only hold up to 2 values"));
     }
     if broken || is_headless(spec) {
         return;
     }
     if all.len() > 1 {
-        let sixth = strings(spec, "clusterIPs")
-            .filter(|ip| address::is_ipv6(ip))
-            .count();
+        let sixth = strings(spec, "clusterIPs").filter(|ip| address::is_ipv6(ip)).count();
         if sixth == 0 || sixth == all.len() {
             let why = "may specify no more than one IP for each IP family";
             out.push(FieldError::invalid(at, &spec["clusterIPs"], why));
         }
     }
-    for (index, (ip, family)) in strings(spec, "clusterIPs")
-        .zip(strings(spec, "ipFamilies"))
-        .enumerate()
-    {
+    for (index, (ip, family)) in strings(spec, "clusterIPs").zip(strings(spec, "ipFamilies")).enumerate() {
         if (family == "IPv6") != address::is_ipv6(ip) && matches!(family, "IPv4" | "IPv6") {
             let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
             out.push(FieldError::invalid(at.index(index), ip, why));
@@ -391,12 +324,7 @@ fn kept_addresses(out: &mut Errors, spec: &Value, was: &Value) {
         out.push(FieldError::invalid(at.index(index), &spec["clusterIPs"], why));
     };
     if now.len() == old.len() {
-        for (index, _) in now
-            .iter()
-            .zip(old)
-            .enumerate()
-            .filter(|(_, (now, old))| now != old)
-        {
+        for (index, _) in now.iter().zip(old).enumerate().filter(|(_, (now, old))| now != old) {
             changed(index, "may not change once set");
         }
     } else if now.is_empty() {
@@ -406,11 +334,7 @@ fn kept_addresses(out: &mut Errors, spec: &Value, was: &Value) {
     }
     if now.len() == 1 && old.len() > 1 && text(spec, "ipFamilyPolicy") != "SingleStack" {
         let why = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-        out.push(FieldError::invalid(
-            SPEC.child("ipFamilyPolicy"),
-            &spec["ipFamilyPolicy"],
-            why,
-        ));
+        out.push(FieldError::invalid(SPEC.child("ipFamilyPolicy"), &spec["ipFamilyPolicy"], why));
     }
 }
 
@@ -422,20 +346,12 @@ fn kept_families(out: &mut Errors, spec: &Value, was: &Value) {
     let (now, old) = (list(spec, "ipFamilies"), list(was, "ipFamilies"));
     if now.len() == old.len() {
         for _ in now.iter().zip(old).filter(|(now, old)| now != old) {
-            out.push(FieldError::invalid(
-                at.index(0),
-                &spec["ipFamilies"],
-                "may not change once set",
-            ));
+            out.push(FieldError::invalid(at.index(0), &spec["ipFamilies"], "may not change once set"));
         }
     } else if let (Some(now), Some(old)) = (now.first(), old.first())
         && now != old
     {
-        out.push(FieldError::invalid(
-            at.index(0),
-            &spec["clusterIPs"],
-            "may not change once set",
-        ));
+        out.push(FieldError::invalid(at.index(0), &spec["clusterIPs"], "may not change once set"));
     }
 }
 
@@ -448,13 +364,8 @@ fn source_ranges(out: &mut Errors, service: &Value, old: &Value) {
         if !is_balanced(spec) {
             out.push(FieldError::forbidden(at, why));
         }
-        let kept: Vec<&str> = strings(&old["spec"], "loadBalancerSourceRanges")
-            .map(str::trim)
-            .collect();
-        for (index, range) in strings(spec, "loadBalancerSourceRanges")
-            .map(str::trim)
-            .enumerate()
-        {
+        let kept: Vec<&str> = strings(&old["spec"], "loadBalancerSourceRanges").map(str::trim).collect();
+        for (index, range) in strings(spec, "loadBalancerSourceRanges").map(str::trim).enumerate() {
             if !kept.contains(&range) {
                 address::cidr(out, range, &at.index(index));
             }
@@ -480,10 +391,7 @@ fn balancer_class(out: &mut Errors, spec: &Value) {
     if is_balanced(spec) {
         named(out, spec, "loadBalancerClass", &SPEC, names::qualified_name);
     } else {
-        out.push(FieldError::forbidden(
-            at,
-            "may only be used when `type` is 'LoadBalancer'",
-        ));
+        out.push(FieldError::forbidden(at, "may only be used when `type` is 'LoadBalancer'"));
     }
 }
 

@@ -13,12 +13,7 @@ use super::selector::label_selector;
 use super::{internal, scheduling};
 
 const SPEC: At<'static> = At::new("spec");
-const MODES: &[&str] = &[
-    "ReadOnlyMany",
-    "ReadWriteMany",
-    "ReadWriteOnce",
-    "ReadWriteOncePod",
-];
+const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// A claim.
@@ -31,18 +26,10 @@ pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
     claim(out, new);
     let (spec, was) = (&new["spec"], &old["spec"]);
     let metadata = At::new("metadata");
-    let class = |object: &Value| {
-        annotation(&object["metadata"], CLASS)
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let class = |object: &Value| annotation(&object["metadata"], CLASS).unwrap_or_default().to_owned();
     if class(new) != class(old) {
         let at = metadata.child("annotations");
-        out.push(FieldError::invalid(
-            at.child(CLASS),
-            class(new),
-            "field is immutable",
-        ));
+        out.push(FieldError::invalid(at.child(CLASS), class(new), "field is immutable"));
     }
     let bound = text(&new["status"], "phase") == "Bound";
     let keep = |map: &mut Map<String, Value>, field: &str, from: &Value| match from.get(field) {
@@ -58,10 +45,7 @@ pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
         keep(&mut now, "storageClassName", was);
     }
     if bound {
-        if let Some(requests) = now
-            .get_mut("resources")
-            .and_then(|resources| resources.get_mut("requests"))
-        {
+        if let Some(requests) = now.get_mut("resources").and_then(|resources| resources.get_mut("requests")) {
             requests["storage"] = was["resources"]["requests"]["storage"].clone();
         }
         keep(&mut now, "volumeAttributesClassName", was);
@@ -74,10 +58,7 @@ pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
         out.push(FieldError::forbidden(SPEC, why));
     }
     let size = |value: &Value| quantity(&value["storage"]);
-    let (wanted, had) = (
-        size(&spec["resources"]["requests"]),
-        size(&was["resources"]["requests"]),
-    );
+    let (wanted, had) = (size(&spec["resources"]["requests"]), size(&was["resources"]["requests"]));
     let capacity = size(&old["status"]["capacity"]);
     if let (Some(wanted), Some(had)) = (wanted, had)
         && wanted < had
@@ -86,12 +67,7 @@ pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
         let why = "field can not be less than status.capacity";
         out.push(FieldError::forbidden("spec.resources.requests.storage", why));
     }
-    immutable(
-        out,
-        &spec["volumeMode"],
-        &was["volumeMode"],
-        &At::new("volumeMode"),
-    );
+    immutable(out, &spec["volumeMode"], &was["volumeMode"], &At::new("volumeMode"));
 }
 
 /// What a claim asks for.
@@ -108,22 +84,13 @@ pub(super) fn claim_spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
     match quantity(&spec["resources"]["requests"]["storage"]) {
         None => out.push(FieldError::required(storage, "")),
         Some(size) if size.sign() <= 0 => {
-            out.push(FieldError::invalid(
-                storage,
-                size.to_string(),
-                "must be greater than zero",
-            ));
+            out.push(FieldError::invalid(storage, size.to_string(), "must be greater than zero"));
         }
         Some(_) => {}
     }
-    named(out, spec, "storageClassName", at, |name| {
-        names::subdomain_name(name, false)
-    });
+    named(out, spec, "storageClassName", at, |name| names::subdomain_name(name, false));
     optional_choice(out, spec, "volumeMode", at, &["Block", "Filesystem"]);
-    for field in ["dataSource", "dataSourceRef"]
-        .iter()
-        .filter(|field| has(spec, field))
-    {
+    for field in ["dataSource", "dataSourceRef"].iter().filter(|field| has(spec, field)) {
         data_source(out, &spec[*field], &at.child(field));
     }
     let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
@@ -131,16 +98,12 @@ pub(super) fn claim_spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
         let why = if !text(reference, "namespace").is_empty() {
             Some("may not be specified when dataSourceRef.namespace is specified")
         } else {
-            let same = ["apiGroup", "kind", "name"]
-                .iter()
-                .all(|field| source[*field] == reference[*field]);
+            let same = ["apiGroup", "kind", "name"].iter().all(|field| source[*field] == reference[*field]);
             (!same).then_some("must match dataSourceRef")
         };
         out.extend(why.map(|why| FieldError::invalid(at, at.child("dataSource").to_string(), why)));
     }
-    named(out, spec, "volumeAttributesClassName", at, |name| {
-        names::subdomain_name(name, false)
-    });
+    named(out, spec, "volumeAttributesClassName", at, |name| names::subdomain_name(name, false));
 }
 
 fn access_modes(out: &mut Errors, spec: &Value, at: &At<'_>) {
@@ -150,10 +113,7 @@ fn access_modes(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let one = strings(spec, "accessModes").any(|mode| mode == "ReadWriteOncePod");
     let other = strings(spec, "accessModes").any(|mode| mode != "ReadWriteOncePod" && MODES.contains(&mode));
     if one && other {
-        out.push(FieldError::forbidden(
-            at,
-            "may not use ReadWriteOncePod with other access modes",
-        ));
+        out.push(FieldError::forbidden(at, "may not use ReadWriteOncePod with other access modes"));
     }
 }
 
@@ -166,9 +126,7 @@ fn data_source(out: &mut Errors, source: &Value, at: &At<'_>) {
         out.push(FieldError::invalid(at, kind, why));
     }
     named(out, source, "apiGroup", at, names::dns1123_subdomain);
-    named(out, source, "namespace", at, |name| {
-        names::label_name(name, false)
-    });
+    named(out, source, "namespace", at, |name| names::label_name(name, false));
 }
 
 /// A volume.
@@ -215,22 +173,12 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
         let at = &at.key(name);
         match quantity(value) {
             Some(size) if size.sign() <= 0 => {
-                out.push(FieldError::invalid(
-                    at,
-                    size.to_string(),
-                    "must be greater than zero",
-                ));
+                out.push(FieldError::invalid(at, size.to_string(), "must be greater than zero"));
             }
             _ => resources::amount(out, name, value, at),
         }
     }
-    optional_choice(
-        out,
-        spec,
-        "persistentVolumeReclaimPolicy",
-        &SPEC,
-        &["Delete", "Recycle", "Retain"],
-    );
+    optional_choice(out, spec, "persistentVolumeReclaimPolicy", &SPEC, &["Delete", "Recycle", "Retain"]);
     let affinity = &spec["nodeAffinity"];
     if !affinity.is_null() {
         let at = &SPEC.child("nodeAffinity");
@@ -266,14 +214,9 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
         }
     }
     for extra in found {
-        out.push(FieldError::forbidden(
-            SPEC.child(extra),
-            "may not specify more than 1 volume type",
-        ));
+        out.push(FieldError::forbidden(SPEC.child(extra), "may not specify more than 1 volume type"));
     }
-    named(out, spec, "storageClassName", &SPEC, |name| {
-        names::subdomain_name(name, false)
-    });
+    named(out, spec, "storageClassName", &SPEC, |name| names::subdomain_name(name, false));
     optional_choice(out, spec, "volumeMode", &SPEC, &["Block", "Filesystem"]);
 }
 
@@ -291,11 +234,7 @@ pub(super) fn class(out: &mut Errors, class: &Value) {
     }
     let policy = text(class, "reclaimPolicy");
     if !matches!(policy, "" | "Delete" | "Retain") {
-        out.push(FieldError::not_supported(
-            "reclaimPolicy",
-            policy,
-            ["Delete", "Retain"],
-        ));
+        out.push(FieldError::not_supported("reclaimPolicy", policy, ["Delete", "Retain"]));
     }
     match text(class, "volumeBindingMode") {
         "Immediate" | "WaitForFirstConsumer" => {}

@@ -25,17 +25,11 @@ static SOURCES: &[(&str, &str, Rule)] = &[
         required(out, source, "repository", at);
         local_path(out, text(source, "directory"), &at.child("directory"));
     }),
-    ("gcePersistentDisk", "gcePersistentDisk", |out, source, at| {
-        _ = required(out, source, "pdName", at)
+    ("gcePersistentDisk", "gcePersistentDisk", |out, source, at| _ = required(out, source, "pdName", at)),
+    ("awsElasticBlockStore", "awsElasticBlockStore", |out, source, at| {
+        _ = required(out, source, "volumeID", at)
     }),
-    (
-        "awsElasticBlockStore",
-        "awsElasticBlockStore",
-        |out, source, at| _ = required(out, source, "volumeID", at),
-    ),
-    ("secret", "secret", |out, source, at| {
-        key_files(out, source, "secretName", at)
-    }),
+    ("secret", "secret", |out, source, at| key_files(out, source, "secretName", at)),
     ("nfs", "nfs", nfs),
     ("iscsi", "iscsi", |_, _, _| {}),
     ("glusterfs", "glusterfs", |out, source, at| {
@@ -43,15 +37,11 @@ static SOURCES: &[(&str, &str, Rule)] = &[
         required(out, source, "path", at);
     }),
     ("flocker", "flocker", |_, _, _| {}),
-    (
-        "persistentVolumeClaim",
-        "persistentVolumeClaim",
-        |out, source, at| _ = required(out, source, "claimName", at),
-    ),
-    ("rbd", "rbd", |_, _, _| {}),
-    ("cinder", "cinder", |out, source, at| {
-        _ = required(out, source, "volumeID", at)
+    ("persistentVolumeClaim", "persistentVolumeClaim", |out, source, at| {
+        _ = required(out, source, "claimName", at)
     }),
+    ("rbd", "rbd", |_, _, _| {}),
+    ("cinder", "cinder", |out, source, at| _ = required(out, source, "volumeID", at)),
     ("cephfs", "cephFS", |_, _, _| {}),
     ("quobyte", "quobyte", |_, _, _| {}),
     ("downwardAPI", "downwarAPI", |out, source, at| {
@@ -61,44 +51,24 @@ static SOURCES: &[(&str, &str, Rule)] = &[
         }
     }),
     ("fc", "fc", |_, _, _| {}),
-    ("flexVolume", "flexVolume", |out, source, at| {
-        _ = required(out, source, "driver", at)
-    }),
-    ("configMap", "configMap", |out, source, at| {
-        key_files(out, source, "name", at)
-    }),
+    ("flexVolume", "flexVolume", |out, source, at| _ = required(out, source, "driver", at)),
+    ("configMap", "configMap", |out, source, at| key_files(out, source, "name", at)),
     ("azureFile", "azureFile", |out, source, at| {
         required(out, source, "secretName", at);
         required(out, source, "shareName", at);
     }),
-    ("vsphereVolume", "vsphereVolume", |out, source, at| {
-        _ = required(out, source, "volumePath", at)
-    }),
-    (
-        "photonPersistentDisk",
-        "photonPersistentDisk",
-        |out, source, at| _ = required(out, source, "pdID", at),
-    ),
-    ("portworxVolume", "portworxVolume", |out, source, at| {
-        _ = required(out, source, "volumeID", at)
-    }),
+    ("vsphereVolume", "vsphereVolume", |out, source, at| _ = required(out, source, "volumePath", at)),
+    ("photonPersistentDisk", "photonPersistentDisk", |out, source, at| _ = required(out, source, "pdID", at)),
+    ("portworxVolume", "portworxVolume", |out, source, at| _ = required(out, source, "volumeID", at)),
     ("azureDisk", "azureDisk", |_, _, _| {}),
     ("storageos", "storageos", |_, _, _| {}),
     ("projected", "projected", projected),
     ("scaleIO", "scaleIO", |_, _, _| {}),
-    ("csi", "csi", |out, source, at| {
-        storage::driver_name(out, source, "driver", at)
-    }),
+    ("csi", "csi", |out, source, at| storage::driver_name(out, source, "driver", at)),
     ("ephemeral", "ephemeral", ephemeral),
     ("image", "image", |out, source, at| {
         required(out, source, "reference", at);
-        optional_choice(
-            out,
-            source,
-            "pullPolicy",
-            at,
-            &["Always", "IfNotPresent", "Never"],
-        );
+        optional_choice(out, source, "pullPolicy", at, &["Always", "IfNotPresent", "Never"]);
     }),
 ];
 
@@ -151,10 +121,7 @@ fn source(out: &mut Errors, volume: &Value, at: &At<'_>) {
             continue;
         }
         if found {
-            out.push(FieldError::forbidden(
-                at.child(refused),
-                "may not specify more than 1 volume type",
-            ));
+            out.push(FieldError::forbidden(at.child(refused), "may not specify more than 1 volume type"));
         } else {
             found = true;
             rule(out, &volume[*field], &at.child(field));
@@ -187,11 +154,7 @@ fn nfs(out: &mut Errors, source: &Value, at: &At<'_>) {
     required(out, source, "path", at);
     let path = text(source, "path");
     if !path.starts_with('/') {
-        out.push(FieldError::invalid(
-            at.child("path"),
-            path,
-            "must be an absolute path",
-        ));
+        out.push(FieldError::invalid(at.child("path"), path, "must be an absolute path"));
     }
 }
 
@@ -228,11 +191,7 @@ fn projected(out: &mut Errors, volume: &Value, at: &At<'_>) {
                 key_file(out, item, &items.index(index));
                 let path = text(item, "path");
                 if !path.is_empty() && !paths.insert(path) {
-                    out.push(FieldError::invalid(
-                        at,
-                        text(source, "name"),
-                        "conflicting duplicate paths",
-                    ));
+                    out.push(FieldError::invalid(at, text(source, "name"), "conflicting duplicate paths"));
                 }
             }
         }
@@ -244,12 +203,7 @@ fn projected(out: &mut Errors, volume: &Value, at: &At<'_>) {
             }
         }
         if has(source, "serviceAccountToken") {
-            token(
-                out,
-                &source["serviceAccountToken"],
-                &one.child("serviceAccountToken"),
-                at,
-            );
+            token(out, &source["serviceAccountToken"], &one.child("serviceAccountToken"), at);
         }
         let kinds = [
             "secret",
@@ -260,10 +214,7 @@ fn projected(out: &mut Errors, volume: &Value, at: &At<'_>) {
             "podCertificate",
         ];
         if kinds.iter().filter(|kind| has(source, kind)).count() > 1 {
-            out.push(FieldError::forbidden(
-                one,
-                "may not specify more than 1 volume type per source",
-            ));
+            out.push(FieldError::forbidden(one, "may not specify more than 1 volume type per source"));
         }
     }
 }
@@ -272,11 +223,7 @@ fn token(out: &mut Errors, token: &Value, at: &At<'_>, volume: &At<'_>) {
     let seconds = number(token, "expirationSeconds").unwrap_or_default();
     let expires = at.child("expirationSeconds");
     if seconds < 600 {
-        out.push(FieldError::invalid(
-            expires,
-            seconds,
-            "may not specify a duration less than 10 minutes",
-        ));
+        out.push(FieldError::invalid(expires, seconds, "may not specify a duration less than 10 minutes"));
     }
     if seconds > 1 << 32 {
         out.push(FieldError::invalid(

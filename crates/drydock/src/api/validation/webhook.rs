@@ -42,10 +42,7 @@ fn webhook(out: &mut Errors, hook: &Value, mutating: bool, at: &At<'_>) {
     optional_choice(out, hook, "failurePolicy", at, &["Fail", "Ignore"]);
     optional_choice(out, hook, "matchPolicy", at, &["Equivalent", "Exact"]);
     if !has(hook, "sideEffects") {
-        out.push(FieldError::required(
-            at.child("sideEffects"),
-            "must specify one of None, NoneOnDryRun",
-        ));
+        out.push(FieldError::required(at.child("sideEffects"), "must specify one of None, NoneOnDryRun"));
     }
     optional_choice(out, hook, "sideEffects", at, &["None", "NoneOnDryRun"]);
     if let Some(seconds) = number(hook, "timeoutSeconds").filter(|seconds| !(1..=30).contains(seconds)) {
@@ -80,20 +77,13 @@ fn rule(out: &mut Errors, rule: &Value, at: &At<'_>) {
     let inner = &at.child("operations");
     for (index, operation) in strings(rule, "operations").enumerate() {
         if !OPERATIONS.contains(&operation) {
-            out.push(FieldError::not_supported(
-                inner.index(index),
-                operation,
-                OPERATIONS,
-            ));
+            out.push(FieldError::not_supported(inner.index(index), operation, OPERATIONS));
         }
     }
     not_with_others(out, rule, "apiGroups", "API groups", at);
     not_with_others(out, rule, "apiVersions", "API versions", at);
     let inner = &at.child("apiVersions");
-    for (index, _) in strings(rule, "apiVersions")
-        .enumerate()
-        .filter(|(_, version)| version.is_empty())
-    {
+    for (index, _) in strings(rule, "apiVersions").enumerate().filter(|(_, version)| version.is_empty()) {
         out.push(FieldError::required(inner.index(index), ""));
     }
     resources(out, rule, &at.child("resources"));
@@ -159,10 +149,7 @@ fn resources(out: &mut Errors, rule: &Value, at: &At<'_>) {
 fn client(out: &mut Errors, client: &Value, at: &At<'_>) {
     match (client["url"].as_str(), has(client, "service")) {
         (None, false) | (Some(_), true) => {
-            out.push(FieldError::required(
-                at,
-                "exactly one of url or service is required",
-            ));
+            out.push(FieldError::required(at, "exactly one of url or service is required"));
         }
         (Some(url), false) => self::url(out, url, &at.child("url")),
         (None, true) => service(out, &client["service"], &at.child("service")),
@@ -174,11 +161,7 @@ fn url(out: &mut Errors, url: &str, at: &At<'_>) {
     let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
-    let authority = if scheme.is_empty() {
-        ""
-    } else {
-        rest.split('/').next().unwrap_or_default()
-    };
+    let authority = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
@@ -188,32 +171,16 @@ fn url(out: &mut Errors, url: &str, at: &At<'_>) {
         out.push(FieldError::invalid(at, scheme, why));
     }
     if host.is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            host,
-            format!("host must be specified{FORM}"),
-        ));
+        out.push(FieldError::invalid(at, host, format!("host must be specified{FORM}")));
     }
     if let Some(user) = user {
-        out.push(FieldError::invalid(
-            at,
-            user,
-            "user information is not permitted in the URL",
-        ));
+        out.push(FieldError::invalid(at, user, "user information is not permitted in the URL"));
     }
     if !fragment.is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            fragment,
-            "fragments are not permitted in the URL",
-        ));
+        out.push(FieldError::invalid(at, fragment, "fragments are not permitted in the URL"));
     }
     if !query.is_empty() {
-        out.push(FieldError::invalid(
-            at,
-            query,
-            "query parameters are not permitted in the URL",
-        ));
+        out.push(FieldError::invalid(at, query, "query parameters are not permitted in the URL"));
     }
 }
 
@@ -247,11 +214,7 @@ fn service(out: &mut Errors, service: &Value, at: &At<'_>) {
     let rest: String = path.chars().skip(1).collect();
     for (index, step) in rest.strip_suffix('/').unwrap_or(&rest).split('/').enumerate() {
         if step.is_empty() {
-            out.push(FieldError::invalid(
-                at,
-                path,
-                format!("segment[{index}] may not be empty"),
-            ));
+            out.push(FieldError::invalid(at, path, format!("segment[{index}] may not be empty")));
             continue;
         }
         for why in names::dns1123_subdomain(step) {

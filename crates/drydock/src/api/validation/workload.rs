@@ -17,25 +17,12 @@ pub(super) fn deployment(out: &mut Errors, object: &Value) {
     not_negative(out, spec, &["replicas"], &SPEC);
     selected_template(out, spec, "deployment", "ReplicaSet");
     deployment_strategy(out, &spec["strategy"], &SPEC.child("strategy"));
-    not_negative(
-        out,
-        spec,
-        &[
-            "minReadySeconds",
-            "revisionHistoryLimit",
-            "progressDeadlineSeconds",
-        ],
-        &SPEC,
-    );
+    not_negative(out, spec, &["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], &SPEC);
     if let Some(seconds) = number(spec, "progressDeadlineSeconds")
         && seconds <= count(spec, "minReadySeconds")
     {
         let at = SPEC.child("progressDeadlineSeconds");
-        out.push(FieldError::invalid(
-            at,
-            seconds,
-            "must be greater than minReadySeconds",
-        ));
+        out.push(FieldError::invalid(at, seconds, "must be greater than minReadySeconds"));
     }
 }
 
@@ -47,12 +34,7 @@ pub(super) fn replica_set(out: &mut Errors, object: &Value) {
 
 /// A changed deployment, replica set or daemon set.
 pub(super) fn same_selector(out: &mut Errors, new: &Value, old: &Value) {
-    immutable(
-        out,
-        &new["spec"]["selector"],
-        &old["spec"]["selector"],
-        &SPEC.child("selector"),
-    );
+    immutable(out, &new["spec"]["selector"], &old["spec"]["selector"], &SPEC.child("selector"));
 }
 
 /// A replication controller.
@@ -133,12 +115,7 @@ pub(super) fn deployment_status(out: &mut Errors, new: &Value, old: &Value) {
         "collisionCount",
     ];
     not_negative(out, &new["status"], &numbers, &STATUS);
-    at_most(
-        out,
-        new,
-        &["updatedReplicas", "readyReplicas", "availableReplicas"],
-        "readyReplicas",
-    );
+    at_most(out, new, &["updatedReplicas", "readyReplicas", "availableReplicas"], "readyReplicas");
     not_decremented(out, new, old);
 }
 
@@ -153,12 +130,7 @@ pub(super) fn replica_status(out: &mut Errors, new: &Value, _: &Value) {
         "terminatingReplicas",
     ];
     not_negative(out, &new["status"], &numbers, &STATUS);
-    at_most(
-        out,
-        new,
-        &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
-        "readyReplicas",
-    );
+    at_most(out, new, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], "readyReplicas");
 }
 
 /// The status of a stateful set.
@@ -173,12 +145,7 @@ pub(super) fn stateful_status(out: &mut Errors, new: &Value, old: &Value) {
         "collisionCount",
     ];
     not_negative(out, &new["status"], &numbers, &STATUS);
-    let bounded = [
-        "readyReplicas",
-        "currentReplicas",
-        "updatedReplicas",
-        "availableReplicas",
-    ];
+    let bounded = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
     at_most(out, new, &bounded, "status.readyReplicas");
     not_decremented(out, new, old);
 }
@@ -204,10 +171,7 @@ pub(super) fn daemon_status(out: &mut Errors, new: &Value, old: &Value) {
 pub(super) fn share(out: &mut Errors, object: &Value, field: &str, at: &At<'_>) {
     if let Some(percent) = object[field].as_str() {
         let why = names::percent(percent);
-        out.extend(
-            why.into_iter()
-                .map(|why| FieldError::invalid(at.child(field), percent, why)),
-        );
+        out.extend(why.into_iter().map(|why| FieldError::invalid(at.child(field), percent, why)));
     } else {
         not_negative(out, object, &[field], at);
     }
@@ -216,21 +180,13 @@ pub(super) fn share(out: &mut Errors, object: &Value, field: &str, at: &At<'_>) 
 /// A percentage of all, at most.
 pub(super) fn not_more_than_all(out: &mut Errors, object: &Value, field: &str, at: &At<'_>) {
     if percentage(&object[field]).is_some_and(|percent| percent > 100) {
-        out.push(FieldError::invalid(
-            at.child(field),
-            &object[field],
-            "must not be greater than 100%",
-        ));
+        out.push(FieldError::invalid(at.child(field), &object[field], "must not be greater than 100%"));
     }
 }
 
 fn percentage(value: &Value) -> Option<i64> {
     let digits = value.as_str()?.strip_suffix('%')?;
-    digits
-        .chars()
-        .all(|c| c.is_ascii_digit())
-        .then(|| digits.parse().ok())
-        .flatten()
+    digits.chars().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
 fn share_value(value: &Value) -> i64 {
@@ -244,11 +200,7 @@ fn selected_template(out: &mut Errors, spec: &Value, kind: &str, owner: &str) {
     match selector::read(&spec["selector"]) {
         None => {
             let at = SPEC.child("selector");
-            out.push(FieldError::invalid(
-                at,
-                &spec["selector"],
-                "invalid label selector",
-            ));
+            out.push(FieldError::invalid(at, &spec["selector"], "invalid label selector"));
         }
         Some(wanted) => {
             selector::matches_template(out, &wanted, &spec["template"], at);
@@ -263,11 +215,7 @@ fn always(out: &mut Errors, template: &Value, at: &At<'_>, owner: &str) {
     let (spec, at) = (&template["spec"], &at.child("spec"));
     let policy = text(spec, "restartPolicy");
     if policy != "Always" {
-        out.push(FieldError::not_supported(
-            at.child("restartPolicy"),
-            policy,
-            ["Always"],
-        ));
+        out.push(FieldError::not_supported(at.child("restartPolicy"), policy, ["Always"]));
     }
     if has(spec, "activeDeadlineSeconds") {
         let why = format!("activeDeadlineSeconds in {owner} is not Supported");
@@ -285,10 +233,7 @@ fn deployment_strategy(out: &mut Errors, strategy: &Value, at: &At<'_>) {
             }
         }
         "RollingUpdate" if rolling.is_null() => {
-            out.push(FieldError::required(
-                inner,
-                "this should be defaulted and never be nil",
-            ));
+            out.push(FieldError::required(inner, "this should be defaulted and never be nil"));
         }
         "RollingUpdate" => {
             share(out, rolling, "maxUnavailable", inner);
@@ -305,11 +250,7 @@ fn deployment_strategy(out: &mut Errors, strategy: &Value, at: &At<'_>) {
         }
         _ => {
             let shown = internal::shown("DeploymentStrategy", strategy);
-            out.push(FieldError::not_supported(
-                at,
-                shown,
-                ["Recreate", "RollingUpdate"],
-            ));
+            out.push(FieldError::not_supported(at, shown, ["Recreate", "RollingUpdate"]));
         }
     }
 }
@@ -326,17 +267,10 @@ fn daemon_strategy(out: &mut Errors, strategy: &Value, at: &At<'_>) {
             for field in ["maxUnavailable", "maxSurge"] {
                 not_more_than_all(out, rolling, field, inner);
             }
-            match (
-                share_value(&rolling["maxUnavailable"]) != 0,
-                share_value(&rolling["maxSurge"]) != 0,
-            ) {
+            match (share_value(&rolling["maxUnavailable"]) != 0, share_value(&rolling["maxSurge"]) != 0) {
                 (true, true) => {
                     let why = "may not be set when maxUnavailable is non-zero";
-                    out.push(FieldError::invalid(
-                        inner.child("maxSurge"),
-                        &rolling["maxSurge"],
-                        why,
-                    ));
+                    out.push(FieldError::invalid(inner.child("maxSurge"), &rolling["maxSurge"], why));
                 }
                 (false, false) => {
                     let at = inner.child("maxUnavailable");
@@ -347,11 +281,7 @@ fn daemon_strategy(out: &mut Errors, strategy: &Value, at: &At<'_>) {
         }
         _ => {
             let shown = internal::shown("DaemonSetUpdateStrategy", strategy);
-            out.push(FieldError::not_supported(
-                at,
-                shown,
-                ["RollingUpdate", "OnDelete"],
-            ));
+            out.push(FieldError::not_supported(at, shown, ["RollingUpdate", "OnDelete"]));
         }
     }
 }
@@ -370,11 +300,7 @@ fn stateful_spec(out: &mut Errors, spec: &Value, new: bool) {
     let policy = &spec["persistentVolumeClaimRetentionPolicy"];
     for field in ["whenDeleted", "whenScaled"].iter().filter(|_| !policy.is_null()) {
         if !matches!(text(policy, field), "Retain" | "Delete") {
-            out.push(FieldError::not_supported(
-                at.child(field),
-                text(policy, field),
-                ["Retain", "Delete"],
-            ));
+            out.push(FieldError::not_supported(at.child(field), text(policy, field), ["Retain", "Delete"]));
         }
     }
     if new {
@@ -405,10 +331,8 @@ fn stateful_spec(out: &mut Errors, spec: &Value, new: bool) {
 /// The template as pods of the set will have it: with its claims, and names of its own.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
-    let claims: Vec<&str> = list(spec, "volumeClaimTemplates")
-        .iter()
-        .map(|claim| text(&claim["metadata"], "name"))
-        .collect();
+    let claims: Vec<&str> =
+        list(spec, "volumeClaimTemplates").iter().map(|claim| text(&claim["metadata"], "name")).collect();
     if let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) {
         pod.remove("hostname");
         pod.remove("subdomain");
@@ -417,15 +341,8 @@ fn with_claims(spec: &Value) -> Value {
                 .iter()
                 .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
                 .collect();
-            let own = pod
-                .get("volumes")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default();
-            volumes.extend(
-                own.into_iter()
-                    .filter(|volume| !claims.contains(&text(volume, "name"))),
-            );
+            let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
+            volumes.extend(own.into_iter().filter(|volume| !claims.contains(&text(volume, "name"))));
             pod.insert("volumes".into(), volumes.into());
         }
     }
@@ -451,11 +368,7 @@ fn stateful_strategy(out: &mut Errors, strategy: &Value, at: &At<'_>) {
         }
         _ => {
             let shown = internal::shown("StatefulSetUpdateStrategy", strategy);
-            out.push(FieldError::invalid(
-                at,
-                shown,
-                "must be 'RollingUpdate' or 'OnDelete'",
-            ));
+            out.push(FieldError::invalid(at, shown, "must be 'RollingUpdate' or 'OnDelete'"));
         }
     }
 }
@@ -463,25 +376,14 @@ fn stateful_strategy(out: &mut Errors, strategy: &Value, at: &At<'_>) {
 /// None of the counts is greater than that of all replicas, nor is there more available than ready.
 fn at_most(out: &mut Errors, object: &Value, fields: &[&str], ready: &str) {
     let status = &object["status"];
-    for field in fields
-        .iter()
-        .filter(|field| count(status, field) > count(status, "replicas"))
-    {
+    for field in fields.iter().filter(|field| count(status, field) > count(status, "replicas")) {
         let why = "cannot be greater than status.replicas";
-        out.push(FieldError::invalid(
-            STATUS.child(field),
-            count(status, field),
-            why,
-        ));
+        out.push(FieldError::invalid(STATUS.child(field), count(status, field), why));
     }
     let available = count(status, "availableReplicas");
     if available > count(status, "readyReplicas") {
         let at = STATUS.child("availableReplicas");
-        out.push(FieldError::invalid(
-            at,
-            available,
-            format!("cannot be greater than {ready}"),
-        ));
+        out.push(FieldError::invalid(at, available, format!("cannot be greater than {ready}")));
     }
 }
 
@@ -489,10 +391,6 @@ fn not_decremented(out: &mut Errors, new: &Value, old: &Value) {
     let collisions = |object: &Value| number(&object["status"], "collisionCount");
     if collisions(old).is_some_and(|old| collisions(new).is_none_or(|new| new < old)) {
         let value = collisions(new).unwrap_or_default();
-        out.push(FieldError::invalid(
-            STATUS.child("collisionCount"),
-            value,
-            "cannot be decremented",
-        ));
+        out.push(FieldError::invalid(STATUS.child("collisionCount"), value, "cannot be decremented"));
     }
 }

@@ -8,8 +8,8 @@ use windlass_machinery::schema::Type;
 use windlass_machinery::structural;
 
 use super::super::negotiation::{self, BodyForm};
-use super::super::protobuf;
 use super::super::options::FieldValidation;
+use super::super::protobuf;
 use super::super::registry::{Resource, api_version};
 use super::super::status::{Failure, Outcome};
 use super::{Write, name_of};
@@ -24,7 +24,9 @@ impl Write<'_> {
         self.check_kind(&json)?;
         let failed = |error: DecodeError| {
             let Resource { kind, version, .. } = &**self.resource;
-            Failure::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+            Failure::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {error}"
+            ))
         };
         let (object, strictness) = if self.resource.custom.is_some() {
             let (mut object, strictness) = decode::text(&json, None).map_err(failed)?;
@@ -152,7 +154,10 @@ impl Write<'_> {
         }
         if resource.custom.is_some() {
             if !kind.is_empty() && kind != resource.kind {
-                return Err(Failure::bad_request(format!("{kind} in version {given:?} cannot be handled as a {}", resource.kind)));
+                return Err(Failure::bad_request(format!(
+                    "{kind} in version {given:?} cannot be handled as a {}",
+                    resource.kind
+                )));
             }
             return Err(Failure::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
@@ -165,7 +170,11 @@ impl Write<'_> {
         let why = if known {
             format!(
                 "converting ({version}.{kind}) to ({}.{}): unknown conversion",
-                if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or_default() },
+                if resource.group.is_empty() {
+                    "core"
+                } else {
+                    resource.group.split('.').next().unwrap_or_default()
+                },
                 resource.kind
             )
         } else {
@@ -278,4 +287,3 @@ fn shown(body: &[u8]) -> String {
     let hex: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
     if body.len() > MOST { format!("{hex} ...") } else { hex }
 }
-

@@ -58,8 +58,9 @@ impl Write<'_> {
             let before = new.clone();
             self.mark_finalizers(&mut new, options);
             let grace = (strategy.grace)(&old, options.grace);
-            let held = metadata_of(&new).get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
-                || (strategy.held)(&new);
+            let held =
+                metadata_of(&new).get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+                    || (strategy.held)(&new);
             let pending = metadata_of(&old).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
             // A grace period that runs may only get shorter.
             let grace = if marked { grace.min(pending.unwrap_or(0)) } else { grace };
@@ -72,9 +73,10 @@ impl Write<'_> {
                     return Ok(Deleted::Object(encoded(&new)));
                 }
                 let table = self.resource.table;
-                let written = self.server.store.write(table, &key, Expect::At(current.revision), |revision| {
-                    committed(&mut new, revision)
-                });
+                let written =
+                    self.server.store.write(table, &key, Expect::At(current.revision), |revision| {
+                        committed(&mut new, revision)
+                    });
                 let Ok(stored) = written else { continue };
                 self.server.after_write(self.resource, Some(&old), Some(&new)).await;
                 return Ok(Deleted::Object(stored.body.clone()));
@@ -89,9 +91,10 @@ impl Write<'_> {
                 }
             }
             if !options.dry_run {
-                let removed = self.server.store.remove(self.resource.table, &key, current.revision, |revision| {
-                    committed(&mut last, revision)
-                });
+                let removed =
+                    self.server.store.remove(self.resource.table, &key, current.revision, |revision| {
+                        committed(&mut last, revision)
+                    });
                 if removed.is_err() {
                     continue;
                 }
@@ -177,16 +180,14 @@ impl Write<'_> {
         let context = &self.server.context;
         let at = context.now() + jiff::SignedDuration::from_secs(grace);
         let metadata = metadata_mut(object);
-        metadata.insert(
-            "deletionTimestamp".into(),
-            windlass_machinery::context::seconds_text(at).into(),
-        );
+        metadata.insert("deletionTimestamp".into(), windlass_machinery::context::seconds_text(at).into());
         if self.strategy().dated {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         }
         if self.strategy().dated
             && !marked
-            && let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+            && let Some(generation) = metadata.get("generation").and_then(Value::as_i64)
+        {
             metadata.insert("generation".into(), (generation + 1).into());
         }
     }

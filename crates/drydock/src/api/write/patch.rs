@@ -125,9 +125,7 @@ impl Patch {
         if metadata_of(&config).contains_key("managedFields") {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
-        if metadata_of(&config).contains_key("name") || old.is_some() {
-            write.check_name(&config, &self.name)?;
-        }
+        write.check_name(&config, &self.name)?;
         let live = old.map(|old| with_type(old, resource));
         let force = write.options.force.unwrap_or_default();
         let now = write.server.context.now_text();

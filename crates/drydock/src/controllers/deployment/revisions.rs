@@ -35,15 +35,8 @@ impl Controller {
             key(a).cmp(&key(b))
         });
         let template = spec_of(deployment).template.clone();
-        let new = all
-            .iter()
-            .position(|set| same_template(set, &template))
-            .map(|at| all.remove(at));
-        let latest = all
-            .iter()
-            .map(|set| revision(&set.metadata))
-            .max()
-            .unwrap_or_default();
+        let new = all.iter().position(|set| same_template(set, &template)).map(|at| all.remove(at));
+        let latest = all.iter().map(|set| revision(&set.metadata)).max().unwrap_or_default();
         let next = latest + 1;
         let new = match new {
             Some(set) => Some(self.update_new(deployment, set, next).await?),
@@ -61,10 +54,7 @@ impl Controller {
     ) -> Result<ReplicaSet, Error> {
         let annotated = annotate(deployment, &mut set, next);
         let min_ready = spec_of(deployment).min_ready_seconds;
-        let outdated = set
-            .spec
-            .as_ref()
-            .map(|spec| spec.min_ready_seconds.unwrap_or_default())
+        let outdated = set.spec.as_ref().map(|spec| spec.min_ready_seconds.unwrap_or_default())
             != Some(min_ready.unwrap_or_default());
         if annotated || outdated {
             if let Some(spec) = set.spec.as_mut() {
@@ -72,15 +62,10 @@ impl Controller {
             }
             return self.sets.update(&set).await;
         }
-        let mut write = set_revision(
-            deployment,
-            annotation(&set.metadata, REVISION).unwrap_or_default(),
-        );
+        let mut write = set_revision(deployment, annotation(&set.metadata, REVISION).unwrap_or_default());
         if has_deadline(deployment) && progressing(deployment).is_none() {
-            let message = format!(
-                "Found new replica set {:?}",
-                set.metadata.name.as_deref().unwrap_or_default()
-            );
+            let message =
+                format!("Found new replica set {:?}", set.metadata.name.as_deref().unwrap_or_default());
             let now = self.context.now();
             set_condition(
                 deployment.status.get_or_insert_default(),
@@ -105,24 +90,14 @@ impl Controller {
         next: i64,
     ) -> Result<ReplicaSet, Error> {
         let spec = spec_of(deployment).clone();
-        let collisions = deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.collision_count);
+        let collisions = deployment.status.as_ref().and_then(|status| status.collision_count);
         let hash = template_hash(&serde_json::to_value(&spec.template)?, collisions);
         let mut template = spec.template.clone();
-        let labels = template
-            .metadata
-            .get_or_insert_default()
-            .labels
-            .get_or_insert_default();
+        let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
         labels.insert(HASH_LABEL.to_owned(), hash.clone());
         let labels = labels.clone();
         let mut selector = spec.selector.clone();
-        selector
-            .match_labels
-            .get_or_insert_default()
-            .insert(HASH_LABEL.to_owned(), hash.clone());
+        selector.match_labels.get_or_insert_default().insert(HASH_LABEL.to_owned(), hash.clone());
         let name = set_name(deployment.metadata.name.as_deref().unwrap_or_default(), &hash);
         let mut set = ReplicaSet {
             metadata: ObjectMeta {
@@ -190,11 +165,7 @@ impl Controller {
         if ours && same_template(&set, &spec_of(deployment).template) {
             return Ok(set);
         }
-        *deployment
-            .status
-            .get_or_insert_default()
-            .collision_count
-            .get_or_insert_default() += 1;
+        *deployment.status.get_or_insert_default().collision_count.get_or_insert_default() += 1;
         self.deployments.update_status(deployment).await?;
         Err(error)
     }
@@ -203,19 +174,11 @@ impl Controller {
         let message = format!("Failed to create new replica set {name:?}: {}", error.message());
         if has_deadline(deployment) {
             let (now, status) = (self.context.now(), deployment.status.get_or_insert_default());
-            set_condition(
-                status,
-                now,
-                "Progressing",
-                "False",
-                "ReplicaSetCreateError",
-                message.clone(),
-            );
+            set_condition(status, now, "Progressing", "False", "ReplicaSetCreateError", message.clone());
             // There is a bigger problem to report than a status that could not be written.
             let _ = self.deployments.update_status(deployment).await;
         }
-        self.recorder
-            .warning(deployment, "ReplicaSetCreateError", message);
+        self.recorder.warning(deployment, "ReplicaSetCreateError", message);
         error
     }
 }
@@ -226,9 +189,7 @@ pub(super) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str>
 
 /// The revision that an object's annotation names; 0 without one.
 pub(super) fn revision(meta: &ObjectMeta) -> i64 {
-    annotation(meta, REVISION)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default()
+    annotation(meta, REVISION).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Whether a ReplicaSet's template is the Deployment's, its hash label aside.
@@ -246,10 +207,7 @@ fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
             labels.remove(HASH_LABEL);
         }
         meta.labels = meta.labels.take().filter(|labels| !labels.is_empty());
-        meta.annotations = meta
-            .annotations
-            .take()
-            .filter(|annotations| !annotations.is_empty());
+        meta.annotations = meta.annotations.take().filter(|annotations| !annotations.is_empty());
     }
     template.metadata = template.metadata.filter(|meta| *meta != ObjectMeta::default());
     template
@@ -257,14 +215,7 @@ fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
 
 /// Copies the Deployment's annotations and raises the revision. Returns whether anything changed.
 fn annotate(deployment: &Deployment, set: &mut ReplicaSet, next: i64) -> bool {
-    let skipped = [
-        LAST_APPLIED,
-        REVISION,
-        REVISION_HISTORY,
-        scaling::DESIRED,
-        scaling::MAX,
-        ROLLBACK_TO,
-    ];
+    let skipped = [LAST_APPLIED, REVISION, REVISION_HISTORY, scaling::DESIRED, scaling::MAX, ROLLBACK_TO];
     let annotations: &mut BTreeMap<String, String> = set.metadata.annotations.get_or_insert_default();
     let mut changed = false;
     for (key, value) in deployment.metadata.annotations.iter().flatten() {

@@ -53,12 +53,7 @@ impl Controller {
         sets.old.iter().any(|set| {
             let counted = set.status.as_ref().is_some_and(|status| status.replicas > 0);
             let uid = set.metadata.uid.as_deref().unwrap_or_default();
-            counted
-                || self
-                    .pods
-                    .controlled_by(uid)
-                    .iter()
-                    .any(|pod| !pods::is_finished(pod))
+            counted || self.pods.controlled_by(uid).iter().any(|pod| !pods::is_finished(pod))
         })
     }
 
@@ -70,11 +65,7 @@ impl Controller {
         if has == wanted {
             return Ok(false);
         }
-        let to = if has > wanted {
-            wanted
-        } else {
-            new_size(deployment, sets.old.iter(), has)
-        };
+        let to = if has > wanted { wanted } else { new_size(deployment, sets.old.iter(), has) };
         self.resize(deployment, new, to, false).await
     }
 
@@ -116,8 +107,5 @@ impl Controller {
 }
 
 fn available(set: &ReplicaSet) -> i32 {
-    set.status
-        .as_ref()
-        .and_then(|status| status.available_replicas)
-        .unwrap_or_default()
+    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default()
 }

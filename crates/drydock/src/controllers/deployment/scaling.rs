@@ -63,25 +63,15 @@ impl Controller {
         if is_recreate(deployment) {
             return Ok(());
         }
-        let mut active: Vec<&mut ReplicaSet> = sets
-            .old
-            .iter_mut()
-            .chain(&mut sets.new)
-            .filter(|set| size(set) > 0)
-            .collect();
+        let mut active: Vec<&mut ReplicaSet> =
+            sets.old.iter_mut().chain(&mut sets.new).filter(|set| size(set) > 0).collect();
         let total: i32 = active.iter().map(|set| size(set)).sum();
-        let allowed = if wanted > 0 {
-            wanted + max_surge(deployment)
-        } else {
-            0
-        };
+        let allowed = if wanted > 0 { wanted + max_surge(deployment) } else { 0 };
         let add = allowed - total;
         // Larger ones first; of equal ones the newer when growing, the older when shrinking.
         active.sort_by(|a, b| {
             let age = a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp);
-            size(b)
-                .cmp(&size(a))
-                .then(if add > 0 { age.reverse() } else { age })
+            size(b).cmp(&size(a)).then(if add > 0 { age.reverse() } else { age })
         });
         let mut added = 0;
         let mut sizes = Vec::with_capacity(active.len());
@@ -135,11 +125,7 @@ pub(super) fn desired(set: &ReplicaSet) -> Option<&str> {
 }
 
 pub(super) fn max_surge(deployment: &Deployment) -> i32 {
-    if is_recreate(deployment) {
-        0
-    } else {
-        fenceposts(deployment).0
-    }
+    if is_recreate(deployment) { 0 } else { fenceposts(deployment).0 }
 }
 
 pub(super) fn max_unavailable(deployment: &Deployment) -> i32 {
@@ -151,31 +137,17 @@ pub(super) fn max_unavailable(deployment: &Deployment) -> i32 {
 
 /// Surge (rounded up) and unavailability (rounded down); both zero would never end, so then one may be missing.
 fn fenceposts(deployment: &Deployment) -> (i32, i32) {
-    let rolling = spec_of(deployment)
-        .strategy
-        .as_ref()
-        .and_then(|strategy| strategy.rolling_update.as_ref());
+    let rolling = spec_of(deployment).strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
     let of = |part: Option<&IntOrString>, up: bool| scaled(part, replicas(deployment), up);
     let surge = of(rolling.and_then(|rolling| rolling.max_surge.as_ref()), true);
-    let unavailable = of(
-        rolling.and_then(|rolling| rolling.max_unavailable.as_ref()),
-        false,
-    );
-    if surge == 0 && unavailable == 0 {
-        (0, 1)
-    } else {
-        (surge, unavailable)
-    }
+    let unavailable = of(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), false);
+    if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
 }
 
 fn is_saturated(deployment: &Deployment, new: Option<&ReplicaSet>) -> bool {
     new.is_some_and(|set| {
         let wanted = replicas(deployment);
-        let available = set
-            .status
-            .as_ref()
-            .and_then(|status| status.available_replicas)
-            .unwrap_or_default();
+        let available = set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or_default();
         size(set) == wanted && desired(set) == Some(wanted.to_string().as_str()) && available == wanted
     })
 }
@@ -186,11 +158,7 @@ fn proportion(deployment: &Deployment, set: &ReplicaSet, add: i32, added: i32) -
         return 0;
     }
     let share = fraction(deployment, set);
-    if add > 0 {
-        share.min(add - added)
-    } else {
-        share.max(add - added)
-    }
+    if add > 0 { share.min(add - added) } else { share.max(add - added) }
 }
 
 fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
@@ -199,13 +167,9 @@ fn fraction(deployment: &Deployment, set: &ReplicaSet) -> i32 {
     }
     let most = replicas(deployment) + max_surge(deployment);
     let before: Option<i32> = annotation(&set.metadata, MAX).and_then(|text| text.parse().ok());
-    let before = before.filter(|number| *number != 0).unwrap_or_else(|| {
-        deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.replicas)
-            .unwrap_or_default()
-    });
+    let before = before
+        .filter(|number| *number != 0)
+        .unwrap_or_else(|| deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or_default());
     if before == 0 {
         return 0;
     }
@@ -258,10 +222,7 @@ mod tests {
             }),
             ..ReplicaSet::default()
         };
-        assert_eq!(
-            new_size(&deployment(10, "25%", "25%"), std::iter::once(&old), 0),
-            3
-        );
+        assert_eq!(new_size(&deployment(10, "25%", "25%"), std::iter::once(&old), 0), 3);
         assert_eq!(new_size(&deployment(10, "25%", "25%"), std::iter::empty(), 0), 10);
     }
 }

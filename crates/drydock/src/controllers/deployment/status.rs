@@ -49,24 +49,14 @@ impl Controller {
         if reason == Some("ProgressDeadlineExceeded") {
             return Ok(());
         }
-        let (paused, said) = (
-            spec_of(deployment).paused == Some(true),
-            reason == Some("DeploymentPaused"),
-        );
+        let (paused, said) = (spec_of(deployment).paused == Some(true), reason == Some("DeploymentPaused"));
         let (reason, message) = match (paused, said) {
             (true, false) => ("DeploymentPaused", "Deployment is paused"),
             (false, true) => ("DeploymentResumed", "Deployment is resumed"),
             _ => return Ok(()),
         };
         let status = deployment.status.get_or_insert_default();
-        set_condition(
-            status,
-            self.context.now(),
-            "Progressing",
-            "Unknown",
-            reason,
-            message.to_owned(),
-        );
+        set_condition(status, self.context.now(), "Progressing", "Unknown", reason, message.to_owned());
         *deployment = self.deployments.update_status(deployment).await?;
         Ok(())
     }
@@ -108,9 +98,7 @@ fn counts(deployment: &Deployment, sets: &Sets, now: Timestamp) -> DeploymentSta
     };
     let available = sum(|status| status.available_replicas.unwrap_or_default());
     let total: i32 = sets.all().map(size).sum();
-    let terminating = sets
-        .all()
-        .filter_map(|set| set.status.as_ref()?.terminating_replicas);
+    let terminating = sets.all().filter_map(|set| set.status.as_ref()?.terminating_replicas);
     let old = deployment.status.clone().unwrap_or_default();
     let mut status = DeploymentStatus {
         observed_generation: deployment.metadata.generation,
@@ -130,17 +118,9 @@ fn counts(deployment: &Deployment, sets: &Sets, now: Timestamp) -> DeploymentSta
         conditions: old.conditions,
     };
     let (value, reason, message) = if available >= replicas(deployment) - max_unavailable(deployment) {
-        (
-            "True",
-            "MinimumReplicasAvailable",
-            "Deployment has minimum availability.",
-        )
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
-        (
-            "False",
-            "MinimumReplicasUnavailable",
-            "Deployment does not have minimum availability.",
-        )
+        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     };
     set_condition(&mut status, now, "Available", value, reason, message.to_owned());
     status
@@ -154,30 +134,15 @@ fn judge(deployment: &Deployment, sets: &Sets, status: &mut DeploymentStatus, no
         return;
     }
     let subject = match sets.new.as_ref() {
-        Some(set) => format!(
-            "ReplicaSet {:?}",
-            set.metadata.name.as_deref().unwrap_or_default()
-        ),
-        None => format!(
-            "Deployment {:?}",
-            deployment.metadata.name.as_deref().unwrap_or_default()
-        ),
+        Some(set) => format!("ReplicaSet {:?}", set.metadata.name.as_deref().unwrap_or_default()),
+        None => format!("Deployment {:?}", deployment.metadata.name.as_deref().unwrap_or_default()),
     };
     if is_complete(deployment, Some(status)) {
         let message = format!("{subject} has successfully progressed.");
-        set_condition(
-            status,
-            now,
-            "Progressing",
-            "True",
-            "NewReplicaSetAvailable",
-            message,
-        );
+        set_condition(status, now, "Progressing", "True", "NewReplicaSetAvailable", message);
     } else if has_progressed(deployment, status) {
         // Each progress renews lastUpdateTime, even with an equal reason: the deadline counts from there.
-        let since = current
-            .filter(|c| c.status == "True")
-            .and_then(|c| c.last_transition_time);
+        let since = current.filter(|c| c.status == "True").and_then(|c| c.last_transition_time);
         remove_condition(status, "Progressing");
         let mut condition = new_condition(
             now,
@@ -190,14 +155,7 @@ fn judge(deployment: &Deployment, sets: &Sets, status: &mut DeploymentStatus, no
         put_condition(status, condition);
     } else if has_timed_out(deployment, status, now) {
         let message = format!("{subject} has timed out progressing.");
-        set_condition(
-            status,
-            now,
-            "Progressing",
-            "False",
-            "ProgressDeadlineExceeded",
-            message,
-        );
+        set_condition(status, now, "Progressing", "False", "ProgressDeadlineExceeded", message);
     }
 }
 
@@ -221,12 +179,7 @@ fn has_progressed(deployment: &Deployment, status: &DeploymentStatus) -> bool {
 }
 
 fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> bool {
-    let Some(condition) = status
-        .conditions
-        .iter()
-        .flatten()
-        .find(|c| c.type_ == "Progressing")
-    else {
+    let Some(condition) = status.conditions.iter().flatten().find(|c| c.type_ == "Progressing") else {
         return false;
     };
     match condition.reason.as_deref() {
@@ -238,31 +191,22 @@ fn has_timed_out(deployment: &Deployment, status: &DeploymentStatus, now: Timest
 
 fn deadline_of(deployment: &Deployment, condition: &DeploymentCondition) -> Option<Timestamp> {
     let seconds = i64::from(spec_of(deployment).progress_deadline_seconds?);
-    let from = condition
-        .last_update_time
-        .as_ref()
-        .or(condition.last_transition_time.as_ref())?;
+    let from = condition.last_update_time.as_ref().or(condition.last_transition_time.as_ref())?;
     from.0.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
 pub(super) fn has_deadline(deployment: &Deployment) -> bool {
-    spec_of(deployment)
-        .progress_deadline_seconds
-        .is_some_and(|seconds| seconds != i32::MAX)
+    spec_of(deployment).progress_deadline_seconds.is_some_and(|seconds| seconds != i32::MAX)
 }
 
 pub(super) fn progressing(deployment: &Deployment) -> Option<&DeploymentCondition> {
     let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
-    conditions
-        .iter()
-        .find(|condition| condition.type_ == "Progressing")
+    conditions.iter().find(|condition| condition.type_ == "Progressing")
 }
 
 fn replica_failure(sets: &Sets) -> Option<DeploymentCondition> {
     let newest_first = sets.new.iter().chain(&sets.old);
-    let mut conditions = newest_first
-        .filter_map(|set| set.status.as_ref()?.conditions.as_ref())
-        .flatten();
+    let mut conditions = newest_first.filter_map(|set| set.status.as_ref()?.conditions.as_ref()).flatten();
     let failure = conditions.find(|condition| condition.type_ == "ReplicaFailure")?;
     Some(DeploymentCondition {
         type_: failure.type_.clone(),

@@ -56,30 +56,17 @@ impl Graph {
     }
 
     pub(super) fn dependents(&self, owner: &str) -> Vec<String> {
-        self.dependents
-            .get(owner)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
+        self.dependents.get(owner).into_iter().flatten().cloned().collect()
     }
 
     /// The dependents that an owner deleted in the foreground waits for.
     pub(super) fn blocking_dependents(&self, owner: &str) -> Vec<String> {
         let blocks = |uid: &&String| {
             self.items.get(*uid).is_some_and(|item| {
-                item.owners
-                    .iter()
-                    .any(|of| of.uid == owner && of.block_owner_deletion == Some(true))
+                item.owners.iter().any(|of| of.uid == owner && of.block_owner_deletion == Some(true))
             })
         };
-        self.dependents
-            .get(owner)
-            .into_iter()
-            .flatten()
-            .filter(blocks)
-            .cloned()
-            .collect()
+        self.dependents.get(owner).into_iter().flatten().filter(blocks).cloned().collect()
     }
 
     /// The uids of a kind.
@@ -116,10 +103,7 @@ impl Graph {
             deleting: meta.deletion_timestamp.is_some(),
         };
         for owner in &item.owners {
-            self.dependents
-                .entry(owner.uid.clone())
-                .or_default()
-                .insert(uid.clone());
+            self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
         }
         let work = self.consequences(old.as_ref(), &item);
         self.items.insert(uid, item);
@@ -147,14 +131,9 @@ impl Graph {
             work.push((Work::Collect(new.uid.clone()), false));
         }
         if !new.deleting && old.is_none_or(|old| old.owners != new.owners) {
-            let unknown = new
-                .owners
-                .iter()
-                .any(|owner| !self.items.contains_key(&owner.uid));
-            let waited_for = new
-                .owners
-                .iter()
-                .any(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting));
+            let unknown = new.owners.iter().any(|owner| !self.items.contains_key(&owner.uid));
+            let waited_for =
+                new.owners.iter().any(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting));
             if unknown || waited_for {
                 work.push((Work::Collect(new.uid.clone()), unknown));
             }
@@ -168,13 +147,9 @@ impl Graph {
             return Vec::new();
         };
         let dependents = self.dependents.get(uid).into_iter().flatten();
-        let mut work: Vec<_> = dependents
-            .map(|uid| (Work::Collect(uid.clone()), false))
-            .collect();
-        for owner in gone
-            .owners
-            .iter()
-            .filter(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting))
+        let mut work: Vec<_> = dependents.map(|uid| (Work::Collect(uid.clone()), false)).collect();
+        for owner in
+            gone.owners.iter().filter(|owner| self.items.get(&owner.uid).is_some_and(Item::is_waiting))
         {
             work.push((Work::Collect(owner.uid.clone()), false));
         }
@@ -204,11 +179,7 @@ mod tests {
 
     fn kind() -> Arc<Kind> {
         let resource = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
-        Arc::new(Kind {
-            resource,
-            namespaced: true,
-            verbs: Vec::new(),
-        })
+        Arc::new(Kind { resource, namespaced: true, verbs: Vec::new() })
     }
 
     fn meta(uid: &str, revision: u64, owner: Option<&str>) -> ObjectMeta {
@@ -231,10 +202,7 @@ mod tests {
         let mut graph = Graph::default();
         assert!(graph.put(&kind(), meta("owner", 1, None)).is_empty());
         assert!(graph.put(&kind(), meta("child", 2, Some("owner"))).is_empty());
-        assert_eq!(
-            graph.remove("owner"),
-            [(Work::Collect("child".to_owned()), false)]
-        );
+        assert_eq!(graph.remove("owner"), [(Work::Collect("child".to_owned()), false)]);
     }
 
     #[test]
@@ -255,10 +223,7 @@ mod tests {
         let work = graph.put(&kind(), deleted);
         assert_eq!(work.len(), 2);
         assert_eq!(graph.blocking_dependents("owner"), ["child"]);
-        assert_eq!(
-            graph.remove("child"),
-            [(Work::Collect("owner".to_owned()), false)]
-        );
+        assert_eq!(graph.remove("child"), [(Work::Collect("owner".to_owned()), false)]);
         assert!(graph.blocking_dependents("owner").is_empty());
     }
 }

@@ -71,15 +71,8 @@ async fn watch(
     failures: &mut u32,
 ) -> Result<String, Error> {
     let request = Request::new(kind.path(None));
-    let request = request
-        .watch_metadata(&WatchParams::default(), &revision)
-        .map_err(Error::build)?;
-    let mut events = std::pin::pin!(
-        collector
-            .client
-            .request_events::<PartialObjectMeta>(request)
-            .await?
-    );
+    let request = request.watch_metadata(&WatchParams::default(), &revision).map_err(Error::build)?;
+    let mut events = std::pin::pin!(collector.client.request_events::<PartialObjectMeta>(request).await?);
     while let Some(event) = events.next().await {
         match event? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {

@@ -19,12 +19,7 @@ pub(super) struct Store<K> {
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        Self {
-            objects: BTreeMap::new(),
-            by_controller: BTreeMap::new(),
-            by_label: BTreeMap::new(),
-            seen: 0,
-        }
+        Self { objects: BTreeMap::new(), by_controller: BTreeMap::new(), by_label: BTreeMap::new(), seen: 0 }
     }
 }
 
@@ -46,10 +41,7 @@ impl<K: Kind> Store<K> {
         if let Some(old) = &old {
             self.unindex(&key, old.meta());
         }
-        self.by_controller
-            .entry(controller_index(new.meta()))
-            .or_default()
-            .insert(key.clone());
+        self.by_controller.entry(controller_index(new.meta())).or_default().insert(key.clone());
         for (label, value) in new.meta().labels.iter().flatten() {
             let index = (key.namespace.clone(), label.clone(), value.clone());
             self.by_label.entry(index).or_default().insert(key.clone());
@@ -72,10 +64,7 @@ impl<K: Kind> Store<K> {
     pub(super) fn take(&mut self, key: &ObjectKey) -> Option<Change<K>> {
         let old = self.objects.remove(key)?;
         self.unindex(key, old.meta());
-        Some(Change {
-            old: Some(old),
-            new: None,
-        })
+        Some(Change { old: Some(old), new: None })
     }
 
     fn unindex(&mut self, key: &ObjectKey, meta: &ObjectMeta) {
@@ -104,11 +93,7 @@ impl<K: Kind> Store<K> {
 }
 
 fn controller_index(meta: &ObjectMeta) -> String {
-    let owner = meta
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true));
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     match owner {
         Some(owner) => owner.uid.clone(),
         None => format!("/{}", meta.namespace.as_deref().unwrap_or_default()),
@@ -116,8 +101,5 @@ fn controller_index(meta: &ObjectMeta) -> String {
 }
 
 pub(crate) fn revision_of(meta: &ObjectMeta) -> u64 {
-    meta.resource_version
-        .as_deref()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default()
+    meta.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
 }

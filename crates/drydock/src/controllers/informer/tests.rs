@@ -19,9 +19,7 @@ fn object(name: &str, uid: &str, revision: u64) -> ConfigMap {
 }
 
 fn revision(informer: &Informer<ConfigMap>, name: &str) -> Option<u64> {
-    informer
-        .get(&ObjectKey::new("n", name))
-        .map(|object| revision_of(&object.metadata))
+    informer.get(&ObjectKey::new("n", name)).map(|object| revision_of(&object.metadata))
 }
 
 #[test]

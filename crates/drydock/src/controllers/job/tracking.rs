@@ -92,10 +92,7 @@ impl Controller {
         let ready = count(&|pod| pods::is_active(pod) && pods::is_ready(pod));
         let status = job.status.get_or_insert_default();
         (status.active, status.ready, status.terminating) = (nonzero(active), Some(ready), Some(terminating));
-        status.conditions = status
-            .conditions
-            .take()
-            .filter(|conditions| !conditions.is_empty());
+        status.conditions = status.conditions.take().filter(|conditions| !conditions.is_empty());
 
         if sync.ended.has_new() {
             status.uncounted_terminated_pods = Some(UncountedTerminatedPods {
@@ -138,22 +135,12 @@ impl Controller {
     ) -> bool {
         let conditions = status.conditions.get_or_insert_default();
         if !conditions.iter().any(|known| known.type_ == verdict.kind) {
-            conditions.push(condition(
-                verdict.kind,
-                "True",
-                &verdict.reason,
-                &verdict.message,
-                now,
-            ));
+            conditions.push(condition(verdict.kind, "True", &verdict.reason, &verdict.message, now));
         }
         if terminating > 0 {
             return false;
         }
-        let last = if verdict.kind == "FailureTarget" {
-            "Failed"
-        } else {
-            "Complete"
-        };
+        let last = if verdict.kind == "FailureTarget" { "Failed" } else { "Complete" };
         conditions.push(condition(last, "True", &verdict.reason, &verdict.message, now));
         if last == "Complete" {
             status.completion_time = Some(Time(now));
@@ -173,8 +160,7 @@ impl Controller {
             Some("DeadlineExceeded") => "DeadlineExceeded",
             _ => "BackoffLimitExceeded",
         };
-        self.recorder
-            .warning(job, reason, end.message.clone().unwrap_or_default());
+        self.recorder.warning(job, reason, end.message.clone().unwrap_or_default());
     }
 
     /// Takes the job's finalizer off a pod.
@@ -183,11 +169,7 @@ impl Controller {
             return Ok(());
         }
         let patch = json!({"metadata": {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}});
-        match self
-            .pods
-            .patch(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch))
-            .await
-        {
+        match self.pods.patch(&ObjectKey::of(&pod.metadata), &Patch::Strategic(patch)).await {
             Err(error) if !error.has_reason("NotFound") && !error.has_reason("Conflict") => Err(error),
             _ => Ok(()),
         }
@@ -195,9 +177,5 @@ impl Controller {
 }
 
 fn has_finalizer(pod: &Pod) -> bool {
-    pod.metadata
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|finalizer| finalizer == FINALIZER)
+    pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
 }

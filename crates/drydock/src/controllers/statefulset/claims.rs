@@ -25,10 +25,8 @@ impl Controller {
             }
             match self.claims.create(&claim).await {
                 Ok(_) => {
-                    let message = format!(
-                        "Create Claim {name} Pod {pod_name} in StatefulSet {} success",
-                        name_of(set)
-                    );
+                    let message =
+                        format!("Create Claim {name} Pod {pod_name} in StatefulSet {} success", name_of(set));
                     self.recorder.normal(set, "SuccessfulCreate", message);
                 }
                 Err(error) if error.has_reason("AlreadyExists") => return Err(error),
@@ -71,8 +69,7 @@ fn owners(set: &StatefulSet, pod: &Pod, had: &[OwnerReference]) -> Vec<OwnerRefe
         a.kind == b.kind && a.name == b.name && a.api_version == b.api_version
     };
     let stale = |reference: &OwnerReference| {
-        had.iter()
-            .any(|owner| same(owner, reference) && owner.uid != reference.uid)
+        had.iter().any(|owner| same(owner, reference) && owner.uid != reference.uid)
     };
     let foreign = |owner: &&OwnerReference| !same(owner, &set_ref) && !same(owner, &pod_ref);
     // A claim of an earlier set or pod of the same name goes with that one.
@@ -80,10 +77,7 @@ fn owners(set: &StatefulSet, pod: &Pod, had: &[OwnerReference]) -> Vec<OwnerRefe
         return had.to_vec();
     }
     let mut wanted: Vec<OwnerReference> = had.iter().filter(foreign).cloned().collect();
-    let policy = spec_of(set)
-        .persistent_volume_claim_retention_policy
-        .clone()
-        .unwrap_or_default();
+    let policy = spec_of(set).persistent_volume_claim_retention_policy.clone().unwrap_or_default();
     let deletes = |when: &Option<String>| when.as_deref() == Some("Delete");
     if wanted.iter().any(|owner| owner.controller == Some(true)) {
         return wanted;
@@ -95,11 +89,7 @@ fn owners(set: &StatefulSet, pod: &Pod, had: &[OwnerReference]) -> Vec<OwnerRefe
     } else if deletes(&policy.when_deleted) {
         wanted.push(set_ref);
     }
-    if wanted.len() == had.len()
-        && wanted
-            .iter()
-            .all(|owner| had.iter().any(|old| old.uid == owner.uid))
-    {
+    if wanted.len() == had.len() && wanted.iter().all(|owner| had.iter().any(|old| old.uid == owner.uid)) {
         return had.to_vec();
     }
     wanted
@@ -128,9 +118,7 @@ pub(super) fn mount(set: &StatefulSet, pod: &mut Pod, number: i32) {
     let claims = claims(set, number);
     let spec = pod.spec.get_or_insert_default();
     let others = spec.volumes.take().unwrap_or_default();
-    let others = others
-        .into_iter()
-        .filter(|volume| !claims.iter().any(|(name, _)| *name == volume.name));
+    let others = others.into_iter().filter(|volume| !claims.iter().any(|(name, _)| *name == volume.name));
     let others: Vec<Volume> = others.collect();
     let mut volumes: Vec<Volume> = claims
         .iter()

@@ -72,24 +72,13 @@ impl<'a> Round<'a> {
             .partition(|pod| (start..end).contains(&ordinal(pod)));
         condemned.sort_by_key(|pod| -ordinal(pod));
         let replicas = (start..end)
-            .map(
-                |number| match kept.iter().position(|pod| ordinal(pod) == number) {
-                    Some(at) => kept.swap_remove(at),
-                    None if keeps_current(set, number) => new_pod(&current_set, number, current),
-                    None => new_pod(&update_set, number, update),
-                },
-            )
+            .map(|number| match kept.iter().position(|pod| ordinal(pod) == number) {
+                Some(at) => kept.swap_remove(at),
+                None if keeps_current(set, number) => new_pod(&current_set, number, current),
+                None => new_pod(&update_set, number, update),
+            })
             .collect();
-        Ok(Self {
-            controller,
-            set,
-            update_set,
-            current,
-            update,
-            replicas,
-            condemned,
-            replaced: 0,
-        })
+        Ok(Self { controller, set, update_set, current, update, replicas, condemned, replaced: 0 })
     }
 
     async fn work(&mut self) -> Result<(), Error> {
@@ -133,12 +122,7 @@ impl<'a> Round<'a> {
         }
         self.controller.keep_claims(&self.update_set, pod).await?;
         let name = pod.metadata.name.clone();
-        let named = pod
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(NAME_LABEL))
-            == name.as_ref();
+        let named = pod.metadata.labels.as_ref().and_then(|labels| labels.get(NAME_LABEL)) == name.as_ref();
         if !named {
             let mut changed = pod.clone();
             identify(&mut changed);
@@ -148,9 +132,7 @@ impl<'a> Round<'a> {
                 name.unwrap_or_default(),
                 name_of(self.set)
             );
-            self.controller
-                .recorder
-                .normal(self.set, "SuccessfulUpdate", message);
+            self.controller.recorder.normal(self.set, "SuccessfulUpdate", message);
             self.replicas[at] = updated;
         }
         Ok(Next::GoOn)
@@ -182,17 +164,9 @@ impl<'a> Round<'a> {
         let rolling = strategy.rolling_update.unwrap_or_default();
         let count = i32::try_from(self.replicas.len()).unwrap_or(i32::MAX);
         let one = IntOrString::Int(1);
-        let most = scaled(
-            Some(rolling.max_unavailable.as_ref().unwrap_or(&one)),
-            count,
-            false,
-        )
-        .max(1);
-        let missing = self
-            .replicas
-            .iter()
-            .filter(|pod| pods::is_terminating(pod) || !self.is_available(pod))
-            .count();
+        let most = scaled(Some(rolling.max_unavailable.as_ref().unwrap_or(&one)), count, false).max(1);
+        let missing =
+            self.replicas.iter().filter(|pod| pods::is_terminating(pod) || !self.is_available(pod)).count();
         let mut may_delete = usize::try_from(most).unwrap_or(1).saturating_sub(missing);
         let partition = usize::try_from(rolling.partition.unwrap_or_default()).unwrap_or_default();
         for at in (partition..self.replicas.len()).rev() {
@@ -221,10 +195,7 @@ impl<'a> Round<'a> {
                 self.tell(
                     "Normal",
                     "SuccessfulCreate",
-                    format!(
-                        "Create Pod {name} in StatefulSet {} successful",
-                        name_of(self.set)
-                    ),
+                    format!("Create Pod {name} in StatefulSet {} successful", name_of(self.set)),
                 );
                 Ok(made)
             }
@@ -256,10 +227,7 @@ impl<'a> Round<'a> {
         self.tell(
             "Normal",
             "SuccessfulDelete",
-            format!(
-                "Delete Pod {name} in StatefulSet {} successful",
-                name_of(self.set)
-            ),
+            format!("Delete Pod {name} in StatefulSet {} successful", name_of(self.set)),
         );
         Ok(())
     }
@@ -281,12 +249,7 @@ impl<'a> Round<'a> {
     }
 
     fn status(&self) -> StatefulSetStatus {
-        let made = || {
-            self.replicas
-                .iter()
-                .chain(&self.condemned)
-                .filter(|pod| pod.metadata.uid.is_some())
-        };
+        let made = || self.replicas.iter().chain(&self.condemned).filter(|pod| pod.metadata.uid.is_some());
         let count = |wanted: &dyn Fn(&Pod) -> bool| {
             i32::try_from(made().filter(|pod| wanted(pod)).count()).unwrap_or(0)
         };
@@ -302,41 +265,22 @@ impl<'a> Round<'a> {
             current_revision: Some(self.current.to_owned()),
             update_revision: Some(self.update.to_owned()),
             collision_count: Some(
-                self.set
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.collision_count)
-                    .unwrap_or_default(),
+                self.set.status.as_ref().and_then(|status| status.collision_count).unwrap_or_default(),
             ),
-            conditions: self
-                .set
-                .status
-                .as_ref()
-                .and_then(|status| status.conditions.clone()),
+            conditions: self.set.status.as_ref().and_then(|status| status.conditions.clone()),
         }
     }
 }
 
 pub(super) fn start(set: &StatefulSet) -> i32 {
-    spec_of(set)
-        .ordinals
-        .as_ref()
-        .and_then(|ordinals| ordinals.start)
-        .unwrap_or_default()
+    spec_of(set).ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or_default()
 }
 
 /// Whether a pod of this ordinal is still made from the current revision, not from the update.
 fn keeps_current(set: &StatefulSet, number: i32) -> bool {
     let strategy = spec_of(set).update_strategy.clone().unwrap_or_default();
-    let partition = strategy
-        .rolling_update
-        .as_ref()
-        .map(|rolling| rolling.partition.unwrap_or_default());
-    let current = set
-        .status
-        .as_ref()
-        .and_then(|status| status.current_replicas)
-        .unwrap_or_default();
+    let partition = strategy.rolling_update.as_ref().map(|rolling| rolling.partition.unwrap_or_default());
+    let current = set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or_default();
     match partition {
         Some(partition) => number < start(set) + partition,
         None => strategy.type_.as_deref() != Some("OnDelete") && number < start(set) + current,

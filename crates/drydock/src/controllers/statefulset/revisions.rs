@@ -25,13 +25,7 @@ impl Controller {
         selector: &Selector,
     ) -> Result<Vec<Arc<ControllerRevision>>, Error> {
         let mut history = claim(set, &self.sets, &self.revisions, selector, |_| true).await?;
-        history.sort_by_key(|r| {
-            (
-                r.revision,
-                r.metadata.creation_timestamp.clone(),
-                r.metadata.name.clone(),
-            )
-        });
+        history.sort_by_key(|r| (r.revision, r.metadata.creation_timestamp.clone(), r.metadata.name.clone()));
         Ok(history)
     }
 
@@ -62,9 +56,7 @@ impl Controller {
                 made
             }
         };
-        let current = history
-            .iter()
-            .find(|revision| revision.metadata.name == status.current_revision);
+        let current = history.iter().find(|revision| revision.metadata.name == status.current_revision);
         let current = current.cloned().unwrap_or_else(|| update.clone());
         Ok((current, update))
     }
@@ -82,11 +74,7 @@ impl Controller {
                     Some(found) if found.data == wanted.data => Ok(found),
                     _ => {
                         let mut changed = set.clone();
-                        *changed
-                            .status
-                            .get_or_insert_default()
-                            .collision_count
-                            .get_or_insert_default() += 1;
+                        *changed.status.get_or_insert_default().collision_count.get_or_insert_default() += 1;
                         self.sets.update_status(&changed).await?;
                         Err(error)
                     }
@@ -107,8 +95,7 @@ impl Controller {
         let limit = usize::try_from(spec_of(set).revision_history_limit.unwrap_or(10)).unwrap_or(usize::MAX);
         let is_live = |revision: &ControllerRevision| {
             let name = revision.metadata.name.as_deref().unwrap_or_default();
-            live.iter()
-                .any(|live| live.metadata.name == revision.metadata.name)
+            live.iter().any(|live| live.metadata.name == revision.metadata.name)
                 || pods.iter().any(|pod| revision_label(pod) == name)
         };
         let dead: Vec<_> = history.iter().filter(|revision| !is_live(revision)).collect();
@@ -122,10 +109,7 @@ impl Controller {
 /// A set as it was at a revision.
 pub(super) fn apply(set: &StatefulSet, revision: &ControllerRevision) -> Result<StatefulSet, Error> {
     let mut set = set.clone();
-    let template = revision
-        .data
-        .as_ref()
-        .and_then(|data| data.0.pointer("/spec/template"));
+    let template = revision.data.as_ref().and_then(|data| data.0.pointer("/spec/template"));
     if let (Some(template), Some(spec)) = (template, set.spec.as_mut()) {
         let mut template = template.clone();
         if let Some(object) = template.as_object_mut() {
@@ -140,12 +124,7 @@ fn new_revision(set: &StatefulSet, number: i64, collisions: i32) -> Result<Contr
     let mut template = serde_json::to_value(&spec_of(set).template)?;
     // Go writes a container's resources also where there are none.
     for list in ["/spec/containers", "/spec/initContainers"] {
-        for container in template
-            .pointer_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
+        for container in template.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(container) = container.as_object_mut() {
                 container.entry("resources").or_insert_with(|| json!({}));
             }

@@ -15,15 +15,10 @@ const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 
 /// `persistentvolumeclaim-protection-controller`: a deleted claim stays as long as a pod uses it.
 pub(crate) fn start_for_claims(setup: &mut Setup<'_>) {
-    let protection = ClaimProtection {
-        claims: setup.handle(),
-        pods: setup.informers.of(),
-    };
+    let protection = ClaimProtection { claims: setup.handle(), pods: setup.informers.of() };
     let queue = queue_of(&protection.claims);
     let adds = queue.clone();
-    protection
-        .pods
-        .on_change(move |change| claims_of(change.latest()).for_each(|key| adds.add(key)));
+    protection.pods.on_change(move |change| claims_of(change.latest()).for_each(|key| adds.add(key)));
     setup.work(&queue, protection);
 }
 
@@ -34,26 +29,16 @@ struct ClaimProtection {
 
 impl Reconciler for ClaimProtection {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(claim) = self
-            .claims
-            .get(key)
-            .filter(|claim| claim.metadata.deletion_timestamp.is_some())
+        let Some(claim) = self.claims.get(key).filter(|claim| claim.metadata.deletion_timestamp.is_some())
         else {
             return Ok(());
         };
         let pods = self.pods.in_namespace(&key.namespace);
-        let used = pods
-            .iter()
-            .any(|pod| !pods::is_finished(pod) && claims_of(pod).any(|used| used == *key));
+        let used = pods.iter().any(|pod| !pods::is_finished(pod) && claims_of(pod).any(|used| used == *key));
         match without(&claim.metadata, CLAIM_FINALIZER).filter(|_| !used) {
-            Some(metadata) => self
-                .claims
-                .update(&PersistentVolumeClaim {
-                    metadata,
-                    ..(*claim).clone()
-                })
-                .await
-                .map(|_| ()),
+            Some(metadata) => {
+                self.claims.update(&PersistentVolumeClaim { metadata, ..(*claim).clone() }).await.map(|_| ())
+            }
             None => Ok(()),
         }
     }
@@ -61,9 +46,7 @@ impl Reconciler for ClaimProtection {
 
 /// `persistentvolume-protection-controller`: a deleted volume stays as long as it is bound.
 pub(crate) fn start_for_volumes(setup: &mut Setup<'_>) {
-    let protection = VolumeProtection {
-        volumes: setup.handle(),
-    };
+    let protection = VolumeProtection { volumes: setup.handle() };
     let queue = queue_of(&protection.volumes);
     setup.work(&queue, protection);
 }
@@ -74,23 +57,16 @@ struct VolumeProtection {
 
 impl Reconciler for VolumeProtection {
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), Error> {
-        let Some(volume) = self
-            .volumes
-            .get(key)
-            .filter(|volume| volume.metadata.deletion_timestamp.is_some())
+        let Some(volume) =
+            self.volumes.get(key).filter(|volume| volume.metadata.deletion_timestamp.is_some())
         else {
             return Ok(());
         };
         let bound = volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound");
         match without(&volume.metadata, VOLUME_FINALIZER).filter(|_| !bound) {
-            Some(metadata) => self
-                .volumes
-                .update(&PersistentVolume {
-                    metadata,
-                    ..(*volume).clone()
-                })
-                .await
-                .map(|_| ()),
+            Some(metadata) => {
+                self.volumes.update(&PersistentVolume { metadata, ..(*volume).clone() }).await.map(|_| ())
+            }
             None => Ok(()),
         }
     }

@@ -41,13 +41,7 @@ impl Worker {
         let spec = machine.spec.clone();
         if let Some(missing) = self.kubelet.missing_env(&self.pod, &spec) {
             let machine = &mut self.machines(init)[at];
-            let first = !matches!(
-                machine.state,
-                State::Waiting {
-                    reason: "CreateContainerConfigError",
-                    ..
-                }
-            );
+            let first = !matches!(machine.state, State::Waiting { reason: "CreateContainerConfigError", .. });
             machine.wait_for("CreateContainerConfigError", Some(missing.clone()));
             self.awaits_reference = true;
             if first {
@@ -58,15 +52,8 @@ impl Worker {
         let machine = &mut self.machines(init)[at];
         machine.busy = true;
         machine.life += 1;
-        let which = Which {
-            init,
-            at,
-            life: machine.life,
-        };
-        let pull = self
-            .kubelet
-            .runtime
-            .pull(spec.image.as_deref().unwrap_or_default());
+        let which = Which { init, at, life: machine.life };
+        let pull = self.kubelet.runtime.pull(spec.image.as_deref().unwrap_or_default());
         self.push(which, pull.map(What::Pulled));
     }
 
@@ -74,10 +61,7 @@ impl Worker {
         let never_restarted = self.restart_policy() != "Always";
         let machine = &self.machines(which.init)[which.at];
         let spec = machine.spec.clone();
-        let purpose = match (
-            which.init && !machine.is_sidecar(),
-            never_restarted && !which.init,
-        ) {
+        let purpose = match (which.init && !machine.is_sidecar(), never_restarted && !which.init) {
             (true, _) => Purpose::Initialize,
             (false, true) => Purpose::Complete,
             (false, false) => Purpose::Serve,
@@ -89,26 +73,13 @@ impl Worker {
         machine.next_id = Some(id.clone());
         let log = self.kubelet.logs.open(&id);
         self.machines(which.init)[which.at].log = Some(log.clone());
-        let launch = Launch {
-            pod: &self.pod,
-            container: &spec,
-            purpose,
-            log,
-        };
+        let launch = Launch { pod: &self.pod, container: &spec, purpose, log };
         let started = self.kubelet.runtime.start(launch);
         self.push(which, started.map(What::Started));
     }
 
     pub(super) fn push(&mut self, which: Which, future: impl Future<Output = What> + Send + 'static) {
-        self.steps.push(
-            async move {
-                Step {
-                    which,
-                    what: future.await,
-                }
-            }
-            .boxed(),
-        );
+        self.steps.push(async move { Step { which, what: future.await } }.boxed());
     }
 
     pub(super) fn take(&mut self, Step { which, what }: Step) {
@@ -127,13 +98,7 @@ impl Worker {
                 self.start(which);
             }
             What::Pulled(Err(why)) => {
-                let first = !matches!(
-                    machine.state,
-                    State::Waiting {
-                        reason: "ImagePullBackOff",
-                        ..
-                    }
-                );
+                let first = !matches!(machine.state, State::Waiting { reason: "ImagePullBackOff", .. });
                 let delay = machine.next_backoff();
                 if first {
                     machine.wait_for("ErrImagePull", Some(why.clone()));
@@ -147,10 +112,7 @@ impl Worker {
                     self.event(&name, which.init, "Warning", reason, message);
                 }
                 if first {
-                    self.push(
-                        which,
-                        tokio::time::sleep(RETRY).map(move |()| What::BackOffPull(why)),
-                    );
+                    self.push(which, tokio::time::sleep(RETRY).map(move |()| What::BackOffPull(why)));
                 }
                 self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));
             }
@@ -166,13 +128,7 @@ impl Worker {
                     "BackOff",
                     format!("Back-off pulling image {image:?}"),
                 );
-                self.event(
-                    &spec.name,
-                    which.init,
-                    "Warning",
-                    "Failed",
-                    "Error: ImagePullBackOff".into(),
-                );
+                self.event(&spec.name, which.init, "Warning", "Failed", "Error: ImagePullBackOff".into());
             }
             What::Started(Ok(running)) => self.started(which, running),
             What::Started(Err(LaunchError::Mount(why))) => {
@@ -182,13 +138,7 @@ impl Worker {
             What::Started(Err(LaunchError::Create(why))) => {
                 let delay = machine.next_backoff();
                 machine.wait_for("CreateContainerError", Some(why.clone()));
-                self.event(
-                    &spec.name,
-                    which.init,
-                    "Warning",
-                    "Failed",
-                    format!("Error: {why}"),
-                );
+                self.event(&spec.name, which.init, "Warning", "Failed", format!("Error: {why}"));
                 self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));
             }
             What::News(news, rest) => self.hear(which, news, rest),
@@ -228,12 +178,7 @@ impl Worker {
     fn listen(&mut self, which: Which, mut news: BoxStream<'static, News>) {
         let next = async move {
             // A runtime that says nothing more has lost the container.
-            let lost = || {
-                News::Exited(Exit {
-                    code: 137,
-                    ..Exit::default()
-                })
-            };
+            let lost = || News::Exited(Exit { code: 137, ..Exit::default() });
             let heard = news.next().await.unwrap_or_else(lost);
             What::News(heard, news)
         };
@@ -246,11 +191,7 @@ impl Worker {
         match news {
             News::Started => machine.started = machine.is_running(),
             News::Ready(ready) => machine.ready = ready && machine.is_running(),
-            News::Event {
-                kind,
-                reason,
-                message,
-            } => {
+            News::Event { kind, reason, message } => {
                 let name = machine.spec.name.clone();
                 self.event(&name, which.init, kind, reason, message);
             }
@@ -283,10 +224,7 @@ impl Worker {
             return;
         }
         if let State::Terminated(ended) = &machine.state {
-            let forgotten = machine
-                .last
-                .replace(ended.clone())
-                .and_then(|last| last.container_id);
+            let forgotten = machine.last.replace(ended.clone()).and_then(|last| last.container_id);
             if let Some(id) = forgotten {
                 logs.forget(&id);
             }
@@ -296,20 +234,15 @@ impl Worker {
         let delay = if first { Duration::ZERO } else { machine.backoff };
         machine.next_backoff();
         let place = format!("{}_{}({uid})", key.name, key.namespace);
-        let message = format!(
-            "back-off {} restarting failed container={name} pod={place}",
-            go_seconds(delay)
-        );
+        let message =
+            format!("back-off {} restarting failed container={name} pod={place}", go_seconds(delay));
         machine.wait_for("CrashLoopBackOff", Some(message));
         if first {
             return;
         }
         machine.busy = true;
         machine.life += 1;
-        let which = Which {
-            life: machine.life,
-            ..which
-        };
+        let which = Which { life: machine.life, ..which };
         let message = format!("Back-off restarting failed container {name} in pod {place}");
         self.event(&name, which.init, "Warning", "BackOff", message);
         self.push(which, tokio::time::sleep(delay).map(|()| What::Retry));

@@ -32,11 +32,7 @@ pub(super) struct Directory {
 
 impl Directory {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            current: None,
-            written: 0,
-        }
+        Self { path, current: None, written: 0 }
     }
 
     /// Makes the directory hold exactly these files.
@@ -85,9 +81,7 @@ pub(super) fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 fn write_file(directory: &Path, path: &str, file: &File) -> io::Result<()> {
-    let inside = Path::new(path)
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
+    let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
     if path.is_empty() || !inside {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -100,12 +94,7 @@ fn write_file(directory: &Path, path: &str, file: &File) -> io::Result<()> {
     }
     // The directory is the owner's alone, and so are the files.
     let mode = file.mode & 0o700;
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(place)?
-        .write_all(&file.content)
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(place)?.write_all(&file.content)
 }
 
 #[cfg(test)]
@@ -115,14 +104,8 @@ mod tests {
     use super::*;
 
     fn payload(files: &[(&str, &str)]) -> Payload {
-        let file = |content: &str| File {
-            content: content.into(),
-            mode: 0o644,
-        };
-        files
-            .iter()
-            .map(|(path, content)| ((*path).to_owned(), file(content)))
-            .collect()
+        let file = |content: &str| File { content: content.into(), mode: 0o644 };
+        files.iter().map(|(path, content)| ((*path).to_owned(), file(content))).collect()
     }
 
     #[test]

@@ -44,9 +44,7 @@ pub(super) async fn build(
             let data = secret.and_then(|secret| secret.data).unwrap_or_default();
             found.extend(data.into_iter().map(|(key, value)| (key, text(&value.0))));
         }
-        let named = found
-            .into_iter()
-            .map(|(key, value)| (format!("{prefix}{key}"), value));
+        let named = found.into_iter().map(|(key, value)| (format!("{prefix}{key}"), value));
         variables.extend(named.filter(|(name, value)| is_possible(name, value)));
     }
     for variable in container.env.iter().flatten() {
@@ -68,15 +66,9 @@ pub(super) async fn build(
 fn machine(pod: &Pod, root: &Root) -> Variables {
     let place = root.path().to_string_lossy().into_owned();
     let mut variables = Variables::from([
-        (
-            "HOSTNAME".to_owned(),
-            pod.metadata.name.clone().unwrap_or_default(),
-        ),
+        ("HOSTNAME".to_owned(), pod.metadata.name.clone().unwrap_or_default()),
         ("HOME".to_owned(), place.clone()),
-        (
-            "TMPDIR".to_owned(),
-            root.place("/tmp").to_string_lossy().into_owned(),
-        ),
+        ("TMPDIR".to_owned(), root.place("/tmp").to_string_lossy().into_owned()),
         ("WINDLASS_ROOT".to_owned(), place),
     ]);
     if let Ok(path) = std::env::var("PATH") {
@@ -116,21 +108,13 @@ async fn referred(
         return fields::field(pod, &reference.field_path).map(Some);
     }
     if let Some(reference) = &source.resource_field_ref {
-        let of = |name: &str| {
-            pod.spec
-                .as_ref()?
-                .containers
-                .iter()
-                .find(|known| known.name == name)
-        };
+        let of = |name: &str| pod.spec.as_ref()?.containers.iter().find(|known| known.name == name);
         let named = reference.container_name.as_deref().and_then(of);
         return fields::resource(named.unwrap_or(container), reference).map(Some);
     }
     if let Some(reference) = &source.config_map_key_ref {
         let map = objects.config_map(namespace, &reference.name).await?;
-        let found = map
-            .as_ref()
-            .and_then(|map| map.data.as_ref()?.get(&reference.key).cloned());
+        let found = map.as_ref().and_then(|map| map.data.as_ref()?.get(&reference.key).cloned());
         return match (found, reference.optional == Some(true), map.is_some()) {
             (Some(value), _, _) => Ok(Some(value)),
             (None, true, _) => Ok(None),
@@ -143,17 +127,14 @@ async fn referred(
     }
     if let Some(reference) = &source.secret_key_ref {
         let secret = objects.secret(namespace, &reference.name).await?;
-        let found = secret
-            .as_ref()
-            .and_then(|secret| secret.data.as_ref()?.get(&reference.key));
+        let found = secret.as_ref().and_then(|secret| secret.data.as_ref()?.get(&reference.key));
         return match (found, reference.optional == Some(true), secret.is_some()) {
             (Some(value), _, _) => Ok(Some(text(&value.0))),
             (None, true, _) => Ok(None),
             (None, false, false) => Err(format!("secret {:?} not found", reference.name)),
-            (None, false, true) => Err(format!(
-                "couldn't find key {} in Secret {namespace}/{}",
-                reference.key, reference.name
-            )),
+            (None, false, true) => {
+                Err(format!("couldn't find key {} in Secret {namespace}/{}", reference.key, reference.name))
+            }
         };
     }
     Err("the drydock does not know this source of a variable".to_owned())

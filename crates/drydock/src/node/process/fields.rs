@@ -30,9 +30,7 @@ pub(super) fn field(pod: &Pod, path: &str) -> Result<String, String> {
         "metadata.labels" => lines(meta.labels.as_ref()),
         "metadata.annotations" => lines(meta.annotations.as_ref()),
         "spec.nodeName" => spec.map(|spec| text(&spec.node_name)).unwrap_or_default(),
-        "spec.serviceAccountName" => spec
-            .map(|spec| text(&spec.service_account_name))
-            .unwrap_or_default(),
+        "spec.serviceAccountName" => spec.map(|spec| text(&spec.service_account_name)).unwrap_or_default(),
         "spec.restartPolicy" => spec.map(|spec| text(&spec.restart_policy)).unwrap_or_default(),
         "status.podIP" | "status.podIPs" | "status.hostIP" | "status.hostIPs" => LOOPBACK.to_owned(),
         _ => return Err(format!("unsupported fieldPath: {path}")),
@@ -55,11 +53,7 @@ pub(super) fn resource(container: &Container, selector: &ResourceFieldSelector) 
     let (kind, name) = selector.resource.split_once('.').ok_or_else(unsupported)?;
     let of = |kind: &str| {
         let resources = container.resources.as_ref()?;
-        let map = if kind == "limits" {
-            &resources.limits
-        } else {
-            &resources.requests
-        };
+        let map = if kind == "limits" { &resources.limits } else { &resources.requests };
         map.as_ref()?.get(name).map(|quantity| quantity.0.clone())
     };
     let found = match kind {
@@ -69,11 +63,7 @@ pub(super) fn resource(container: &Container, selector: &ResourceFieldSelector) 
     };
     let found = found.ok_or_else(unsupported)?;
     let parse = |text: &str| Quantity::parse(text).map_err(|error| error.to_string());
-    let divisor = selector
-        .divisor
-        .as_ref()
-        .map(|divisor| divisor.0.as_str())
-        .filter(|text| *text != "0");
+    let divisor = selector.divisor.as_ref().map(|divisor| divisor.0.as_str()).filter(|text| *text != "0");
     let (value, divisor) = (parse(&found)?, parse(divisor.unwrap_or("1"))?);
     // Processors can be divided by thousandths, bytes cannot.
     let (value, divisor) = match name {
@@ -106,11 +96,7 @@ mod tests {
         ] {
             let selector = json!({"resource": name, "divisor": divisor});
             let selector = serde_json::from_value(selector).unwrap();
-            assert_eq!(
-                resource(&container, &selector).unwrap(),
-                wanted,
-                "{name} {divisor}"
-            );
+            assert_eq!(resource(&container, &selector).unwrap(), wanted, "{name} {divisor}");
         }
     }
 

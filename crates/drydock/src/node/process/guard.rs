@@ -67,11 +67,7 @@ impl Guard {
             .spawn()
             .inspect_err(|_| drop(std::fs::remove_dir(&directory)))?;
         let pipe = shell.stdin.take();
-        Ok(Self {
-            directory,
-            pipe: Mutex::new(pipe),
-            shell: Mutex::new(Some(shell)),
-        })
+        Ok(Self { directory, pipe: Mutex::new(pipe), shell: Mutex::new(Some(shell)) })
     }
 
     /// Everything of the drydock's pods is in it.
@@ -85,17 +81,9 @@ impl Guard {
         mut command: tokio::process::Command,
     ) -> io::Result<(tokio::process::Child, Group)> {
         let child = command.process_group(0).spawn()?;
-        let id = child
-            .id()
-            .ok_or_else(|| io::Error::other("a process without an id"))?;
+        let id = child.id().ok_or_else(|| io::Error::other("a process without an id"))?;
         self.tell("begin", id);
-        Ok((
-            child,
-            Group {
-                id,
-                guard: Arc::clone(self),
-            },
-        ))
+        Ok((child, Group { id, guard: Arc::clone(self) }))
     }
 
     /// Ends everything and takes the directory away. Blocks.

@@ -38,10 +38,7 @@ impl Inside {
     pub(super) fn words(&self, container: &Container) -> Vec<String> {
         let value = |name: &str| self.variables.get(name).map(String::as_str);
         let own = |list: &Option<Vec<String>>| -> Vec<String> {
-            list.iter()
-                .flatten()
-                .map(|word| self.root.rewrite(&expand(word, value)))
-                .collect()
+            list.iter().flatten().map(|word| self.root.rewrite(&expand(word, value))).collect()
         };
         let (command, arguments) = (own(&container.command), own(&container.args));
         match command.split_first() {
@@ -61,10 +58,7 @@ impl Inside {
     /// Starts a program.
     pub(super) fn spawn(&self, words: &[String]) -> io::Result<(Child, Group)> {
         let Some((first, rest)) = words.split_first() else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "no command specified",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command specified"));
         };
         let mut command = Command::new(first);
         command

@@ -24,11 +24,7 @@ pub(super) fn write(
     root: &Root,
     api: Option<SocketAddr>,
 ) -> io::Result<Option<PathBuf>> {
-    let mounted = container
-        .volume_mounts
-        .iter()
-        .flatten()
-        .any(|mount| mount.mount_path == ACCOUNT);
+    let mounted = container.volume_mounts.iter().flatten().any(|mount| mount.mount_path == ACCOUNT);
     let Some(api) = api.filter(|_| mounted) else {
         return Ok(None);
     };

@@ -26,16 +26,12 @@ impl Objects {
 
     pub(super) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<ConfigMap>, String> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-        api.get_opt(name)
-            .await
-            .map_err(|error| format!("failed to get configmap {name:?}: {error}"))
+        api.get_opt(name).await.map_err(|error| format!("failed to get configmap {name:?}: {error}"))
     }
 
     pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, String> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        api.get_opt(name)
-            .await
-            .map_err(|error| format!("failed to get secret {name:?}: {error}"))
+        api.get_opt(name).await.map_err(|error| format!("failed to get secret {name:?}: {error}"))
     }
 
     /// A token of the pod's service account, bound to the pod.
@@ -46,11 +42,8 @@ impl Objects {
         now: Timestamp,
     ) -> Result<Token, String> {
         let namespace = pod.namespace().unwrap_or_default();
-        let account = pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.service_account_name.clone())
-            .unwrap_or_default();
+        let account =
+            pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone()).unwrap_or_default();
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
                 audiences: wanted.audience.clone().map(|audience| vec![audience]),
@@ -65,18 +58,14 @@ impl Objects {
             ..TokenRequest::default()
         };
         let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &namespace);
-        let answer = api
-            .create_token_request(&account, &PostParams::default(), &request)
-            .await;
+        let answer = api.create_token_request(&account, &PostParams::default(), &request).await;
         let answer = answer.map_err(|error| format!("failed to fetch token: {error}"))?;
         let status = answer.status.unwrap_or_default();
         let (Some(text), Some(until)) = (status.token, status.expiration_timestamp) else {
             return Err("failed to fetch token: the answer has none".to_owned());
         };
         // The kubelet renews a token when a fifth of its time is left.
-        let renew = now
-            .checked_add(until.0.duration_since(now) / 5 * 4)
-            .unwrap_or(Timestamp::MAX);
+        let renew = now.checked_add(until.0.duration_since(now) / 5 * 4).unwrap_or(Timestamp::MAX);
         Ok(Token { text, renew })
     }
 }

@@ -41,19 +41,11 @@ pub(super) fn start(
     verdicts: UnboundedSender<Verdict>,
 ) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    let probes = [
-        &container.startup_probe,
-        &container.readiness_probe,
-        &container.liveness_probe,
-    ];
+    let probes = [&container.startup_probe, &container.readiness_probe, &container.liveness_probe];
     if probes.iter().all(|probe| probe.is_none()) {
         return tasks;
     }
-    let prober = Prober {
-        container: container.clone(),
-        inside: Arc::clone(inside),
-        verdicts,
-    };
+    let prober = Prober { container: container.clone(), inside: Arc::clone(inside), verdicts };
     tasks.spawn(async move { prober.run().await });
     tasks
 }
@@ -68,10 +60,7 @@ impl Prober {
     async fn run(&self) {
         if let Some(probe) = &self.container.startup_probe {
             if !self.rounds(probe, "Startup", true).await {
-                self.tell(Verdict::Dead {
-                    probe: "startup",
-                    grace: own_grace(probe),
-                });
+                self.tell(Verdict::Dead { probe: "startup", grace: own_grace(probe) });
                 return;
             }
             self.tell(Verdict::Started);
@@ -91,10 +80,7 @@ impl Prober {
         let liveness = async {
             if let Some(probe) = &self.container.liveness_probe {
                 self.rounds(probe, "Liveness", false).await;
-                self.tell(Verdict::Dead {
-                    probe: "liveness",
-                    grace: own_grace(probe),
-                });
+                self.tell(Verdict::Dead { probe: "liveness", grace: own_grace(probe) });
             }
         };
         tokio::join!(readiness, liveness);
@@ -147,10 +133,7 @@ impl Prober {
     async fn check(&self, probe: &Probe) -> Result<(), String> {
         let limit = seconds(probe.timeout_seconds, 1);
         if let Some(exec) = &probe.exec {
-            return self
-                .inside
-                .exec(exec.command.as_deref().unwrap_or_default(), limit)
-                .await;
+            return self.inside.exec(exec.command.as_deref().unwrap_or_default(), limit).await;
         }
         let late = || Err("context deadline exceeded".to_owned());
         if let Some(get) = &probe.http_get {
@@ -179,16 +162,10 @@ fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
         IntOrString::String(name) => {
             let ports = container.ports.iter().flatten();
             let named = |port: &&k8s_openapi::api::core::v1::ContainerPort| port.name.as_ref() == Some(name);
-            ports
-                .clone()
-                .find(named)
-                .map(|port| port.container_port)
-                .or_else(|| name.parse().ok())
+            ports.clone().find(named).map(|port| port.container_port).or_else(|| name.parse().ok())
         }
     };
-    let number = number
-        .and_then(|number| u16::try_from(number).ok())
-        .filter(|number| *number != 0);
+    let number = number.and_then(|number| u16::try_from(number).ok()).filter(|number| *number != 0);
     number.ok_or_else(|| format!("invalid port: {port:?}"))
 }
 
@@ -201,8 +178,6 @@ fn own_grace(probe: &Probe) -> Option<Duration> {
 
 /// A number of seconds; not given, or zero, is the default.
 fn seconds(number: Option<i32>, default: u64) -> Duration {
-    let number = number
-        .and_then(|number| u64::try_from(number).ok())
-        .filter(|number| *number != 0);
+    let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number != 0);
     Duration::from_secs(number.unwrap_or(default))
 }

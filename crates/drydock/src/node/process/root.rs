@@ -33,22 +33,14 @@ impl Root {
     pub(super) fn new(path: PathBuf, container: &Container) -> Self {
         let termination_log = container.termination_message_path.clone();
         let termination_log = termination_log.unwrap_or_else(|| TERMINATION_LOG.to_owned());
-        let mounts = container
-            .volume_mounts
-            .iter()
-            .flatten()
-            .map(|mount| mount.mount_path.as_str());
+        let mounts = container.volume_mounts.iter().flatten().map(|mount| mount.mount_path.as_str());
         let mut places: Vec<String> = mounts
             .chain([termination_log.as_str()])
             .map(|place| place.trim_end_matches('/').to_owned())
             .filter(|place| !place.is_empty())
             .collect();
         places.sort_by_key(|place| std::cmp::Reverse(place.len()));
-        Self {
-            path,
-            places,
-            termination_log,
-        }
+        Self { path, places, termination_log }
     }
 
     /// Makes the directory anew, with links to the volumes, which are in `volumes`.
@@ -67,13 +59,8 @@ impl Root {
         mounts.sort_by_key(|mount| mount.mount_path.len());
         for mount in mounts {
             let expanded = |text: &String| expand(text, |name| variables.get(name).map(String::as_str));
-            let part = mount
-                .sub_path
-                .clone()
-                .or_else(|| mount.sub_path_expr.as_ref().map(expanded));
-            let target = volumes
-                .join(&mount.name)
-                .join(relative(&part.unwrap_or_default()));
+            let part = mount.sub_path.clone().or_else(|| mount.sub_path_expr.as_ref().map(expanded));
+            let target = volumes.join(&mount.name).join(relative(&part.unwrap_or_default()));
             if !target.exists() {
                 make_directory(&target)?;
             }
@@ -140,10 +127,7 @@ impl Root {
 
 /// The part of a path that is below the root, whatever it says.
 fn relative(path: &str) -> PathBuf {
-    Path::new(path)
-        .components()
-        .filter(|part| matches!(part, Component::Normal(_)))
-        .collect()
+    Path::new(path).components().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
 #[cfg(test)]
@@ -161,10 +145,7 @@ mod tests {
             ("/etc/app", "/r/etc/app"),
             ("--config=/etc/app/a.yaml", "--config=/r/etc/app/a.yaml"),
             ("cat /etc/app/deep/x '/data'", "cat /r/etc/app/deep/x '/r/data'"),
-            (
-                "/etc/application /database x/data /usr/data",
-                "/etc/application /database x/data /usr/data",
-            ),
+            ("/etc/application /database x/data /usr/data", "/etc/application /database x/data /usr/data"),
             ("http://host/data", "http://host/data"),
             ("a:/data:/etc/app", "a:/r/data:/r/etc/app"),
             ("é/data é", "é/data é"),

@@ -52,24 +52,12 @@ pub(super) fn start(plan: Plan) -> Running {
         Ok(spawned) => spawned,
         Err(error) => {
             let program = words.first().map(String::as_str).unwrap_or_default();
-            let message = format!(
-                "failed to start container {:?}: exec {program}: {error}",
-                plan.container.name
-            );
-            let event = News::Event {
-                kind: "Warning",
-                reason: "Failed",
-                message: format!("Error: {message}"),
-            };
-            let exit = Exit {
-                code: 128,
-                reason: Some("StartError"),
-                message: Some(message),
-            };
-            return Running {
-                news: stream::iter([event, News::Exited(exit)]).boxed(),
-                signal,
-            };
+            let message =
+                format!("failed to start container {:?}: exec {program}: {error}", plan.container.name);
+            let event =
+                News::Event { kind: "Warning", reason: "Failed", message: format!("Error: {message}") };
+            let exit = Exit { code: 128, reason: Some("StartError"), message: Some(message) };
+            return Running { news: stream::iter([event, News::Exited(exit)]).boxed(), signal };
         }
     };
     let mut pumps = JoinSet::new();
@@ -87,26 +75,12 @@ pub(super) fn start(plan: Plan) -> Running {
             let _ = news.send(News::Ready(true));
         }
     }
-    let life = Life {
-        child,
-        group,
-        asked,
-        news,
-        pumps,
-        log: plan.log,
-    };
-    let task = Aborting(tokio::spawn(life.live(
-        Arc::new(plan.inside),
-        plan.container,
-        plan.grace,
-    )));
+    let life = Life { child, group, asked, news, pumps, log: plan.log };
+    let task = Aborting(tokio::spawn(life.live(Arc::new(plan.inside), plan.container, plan.grace)));
     let news = stream::unfold((heard, task), |(mut heard, task)| async move {
         heard.recv().await.map(|news| (news, (heard, task)))
     });
-    Running {
-        news: news.boxed(),
-        signal,
-    }
+    Running { news: news.boxed(), signal }
 }
 
 /// A task that ends when it is dropped.
@@ -186,11 +160,7 @@ impl Life {
         }
         let code = status.as_ref().map_or(137, code_of);
         let message = last_words(&inside.root.termination_log(), &container, code, &self.log);
-        let _ = self.news.send(News::Exited(Exit {
-            code,
-            reason: None,
-            message,
-        }));
+        let _ = self.news.send(News::Exited(Exit { code, reason: None, message }));
     }
 }
 
@@ -225,28 +195,19 @@ async fn run_hook(
 ) -> Result<(), String> {
     let Some(hook) = hook else { return Ok(()) };
     if let Some(exec) = &hook.exec {
-        return inside
-            .exec(exec.command.as_deref().unwrap_or_default(), HOOK)
-            .await;
+        return inside.exec(exec.command.as_deref().unwrap_or_default(), HOOK).await;
     }
     if let Some(get) = &hook.http_get {
         return probe::http::get(get, container).await;
     }
     if let Some(sleep) = &hook.sleep {
-        tokio::time::sleep(Duration::from_secs(
-            u64::try_from(sleep.seconds).unwrap_or_default(),
-        ))
-        .await;
+        tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or_default())).await;
     }
     Ok(())
 }
 
 fn news_of(verdict: &Verdict, container: &str) -> Vec<News> {
-    let event = |kind, reason, message| News::Event {
-        kind,
-        reason,
-        message,
-    };
+    let event = |kind, reason, message| News::Event { kind, reason, message };
     match verdict {
         Verdict::Started => vec![News::Started],
         Verdict::Ready(ready) => vec![News::Ready(*ready)],
@@ -283,10 +244,7 @@ async fn pump(output: impl AsyncRead + Unpin, log: Log, context: Context) {
 }
 
 fn code_of(status: &ExitStatus) -> i32 {
-    status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal))
-        .unwrap_or(137)
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(137)
 }
 
 /// What a container leaves in its file or, if it asks for that and failed, the end of its log.

@@ -28,24 +28,15 @@ struct Yard {
 impl Yard {
     async fn open() -> Self {
         let node = NodeOptions::default();
-        node.images
-            .set("sh", Program::new("/bin/sh").with_arguments(["-c"]));
+        node.images.set("sh", Program::new("/bin/sh").with_arguments(["-c"]));
         node.images.set("missing", Program::new("/nowhere/program"));
         node.images.set("broken", Program::new("/bin/true"));
         node.behaviours.set("broken", Behaviour::Unpullable);
-        let drydock = Drydock::start(Options {
-            node,
-            ..Options::live()
-        })
-        .await
-        .unwrap();
+        let drydock = Drydock::start(Options { node, ..Options::live() }).await.unwrap();
         let endpoint = serve(&drydock, 0).await.unwrap();
         let yard = Self { drydock, endpoint };
         let accounts: Api<ServiceAccount> = yard.api();
-        eventually("the default account", async || {
-            accounts.get_opt("default").await.unwrap()
-        })
-        .await;
+        eventually("the default account", async || accounts.get_opt("default").await.unwrap()).await;
         yard
     }
 
@@ -71,19 +62,13 @@ impl Yard {
         let apply = PatchParams::apply("test").force();
         let typed =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": map.data});
-        self.api::<ConfigMap>()
-            .patch(name, &apply, &Patch::Apply(typed))
-            .await
-            .unwrap();
+        self.api::<ConfigMap>().patch(name, &apply, &Patch::Apply(typed)).await.unwrap();
     }
 
     async fn secret(&self, name: &str, data: Value) {
         let secret = json!({"metadata": {"name": name}, "stringData": data});
         let secret: Secret = serde_json::from_value(secret).unwrap();
-        self.api::<Secret>()
-            .create(&PostParams::default(), &secret)
-            .await
-            .unwrap();
+        self.api::<Secret>().create(&PostParams::default(), &secret).await.unwrap();
     }
 
     async fn phase(&self, name: &str, phase: &str) -> Pod {
@@ -102,15 +87,8 @@ impl Yard {
         wanted: impl Fn(&ContainerStatus) -> bool,
     ) -> ContainerStatus {
         eventually(&format!("{name}: {what}"), async || {
-            let status = self
-                .pods()
-                .get(name)
-                .await
-                .unwrap()
-                .status?
-                .container_statuses?
-                .into_iter()
-                .next()?;
+            let status =
+                self.pods().get(name).await.unwrap().status?.container_statuses?.into_iter().next()?;
             wanted(&status).then_some(status)
         })
         .await
@@ -122,11 +100,7 @@ impl Yard {
 
     async fn log_has(&self, name: &str, text: &str) -> String {
         eventually(&format!("{name}: {text:?} in the log"), async || {
-            let log = self
-                .pods()
-                .logs(name, &LogParams::default())
-                .await
-                .unwrap_or_default();
+            let log = self.pods().logs(name, &LogParams::default()).await.unwrap_or_default();
             log.contains(text).then_some(log)
         })
         .await
@@ -135,11 +109,7 @@ impl Yard {
     async fn event(&self, reason: &str) -> String {
         eventually(&format!("the event {reason}"), async || {
             let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
-            events
-                .items
-                .into_iter()
-                .find(|event| event.reason.as_deref() == Some(reason))?
-                .message
+            events.items.into_iter().find(|event| event.reason.as_deref() == Some(reason))?.message
         })
         .await
     }
@@ -182,9 +152,7 @@ fn terminated(state: Option<ContainerState>) -> (i32, String, Option<String>) {
 fn is_alive(process: &str) -> bool {
     // One that has ended and that nobody has asked about yet is dead.
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    status
-        .lines()
-        .any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
+    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
 }
 
 fn exists(path: &str) -> bool {
@@ -194,10 +162,8 @@ fn exists(path: &str) -> bool {
 #[tokio::test]
 async fn a_process_gets_its_arguments_and_environment() {
     let yard = Yard::open().await;
-    yard.config_map("settings", json!({"colour": "blue", "size": "9"}))
-        .await;
-    yard.secret("login", json!({"user": "anna", "word": "s3cret"}))
-        .await;
+    yard.config_map("settings", json!({"colour": "blue", "size": "9"})).await;
+    yard.secret("login", json!({"user": "anna", "word": "s3cret"})).await;
     let environment = json!([
         {"name": "PLAIN", "value": "a-$(FROM_size)-$(NOT_THERE)-$$(X)"},
         {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -207,10 +173,7 @@ async fn a_process_gets_its_arguments_and_environment() {
         {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "login", "key": "word"}}},
         {"name": "NONE", "valueFrom": {"secretKeyRef": {"name": "no", "key": "no", "optional": true}}},
     ]);
-    let pod = script(
-        "p",
-        "echo $PLAIN $NAME $LABEL $CPU $COLOUR $WORD ${NONE-unset} $FROM_user $0 $1; pwd",
-    );
+    let pod = script("p", "echo $PLAIN $NAME $LABEL $CPU $COLOUR $WORD ${NONE-unset} $FROM_user $0 $1; pwd");
     let pod = with(pod, "env", environment);
     let sources = json!([
         {"prefix": "FROM_", "configMapRef": {"name": "settings"}},
@@ -220,18 +183,12 @@ async fn a_process_gets_its_arguments_and_environment() {
     let pod = with(pod, "envFrom", sources);
     let pod = with(pod, "resources", json!({"limits": {"cpu": "250m"}}));
     let mut pod = with(pod, "workingDir", json!("/srv/app"));
-    pod["spec"]["containers"][0]["args"]
-        .as_array_mut()
-        .unwrap()
-        .extend([json!("zero"), json!("$(NAME)!")]);
+    pod["spec"]["containers"][0]["args"].as_array_mut().unwrap().extend([json!("zero"), json!("$(NAME)!")]);
     yard.create(pod).await;
     yard.phase("p", "Succeeded").await;
     let log = yard.log("p").await;
     let (first, second) = log.split_once('\n').unwrap();
-    assert_eq!(
-        first,
-        "a-9-$(NOT_THERE)-$(X) p p 250 blue s3cret unset anna zero p!"
-    );
+    assert_eq!(first, "a-9-$(NOT_THERE)-$(X) p p 250 blue s3cret unset anna zero p!");
     assert!(second.trim_end().ends_with("/root/c/srv/app"), "{second}");
     yard.close().await;
 }
@@ -242,17 +199,10 @@ async fn a_command_replaces_the_program() {
     for (name, command, output) in [
         ("own", json!(["sh", "-c", "echo mapped"]), "mapped\n"),
         ("machine", json!(["echo", "of the machine"]), "of the machine\n"),
-        (
-            "image",
-            json!(["/opt/in/the/image", "-c", "echo from the image"]),
-            "from the image\n",
-        ),
+        ("image", json!(["/opt/in/the/image", "-c", "echo from the image"]), "from the image\n"),
     ] {
         let mut pod = with(script(name, ""), "command", command);
-        pod["spec"]["containers"][0]
-            .as_object_mut()
-            .unwrap()
-            .remove("args");
+        pod["spec"]["containers"][0].as_object_mut().unwrap().remove("args");
         yard.create(pod).await;
         yard.phase(name, "Succeeded").await;
         assert_eq!(yard.log(name).await, output, "{name}");
@@ -287,14 +237,10 @@ async fn init_containers_and_sidecars_run_in_their_order() {
 async fn what_is_not_mapped_is_simulated() {
     let yard = Yard::open().await;
     let mut pod = script("mixed", "exit 7");
-    pod["spec"]["containers"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"name": "d", "image": "nginx"}));
+    pod["spec"]["containers"].as_array_mut().unwrap().push(json!({"name": "d", "image": "nginx"}));
     yard.create(pod).await;
     yard.phase("mixed", "Succeeded").await;
-    yard.create(with(script("broken", ""), "image", json!("broken")))
-        .await;
+    yard.create(with(script("broken", ""), "image", json!("broken"))).await;
     yard.container("broken", "is not pulled", |status| {
         let waiting = status.state.as_ref().and_then(|state| state.waiting.as_ref());
         waiting.is_some_and(|waiting| waiting.reason.as_deref() == Some("ImagePullBackOff"))

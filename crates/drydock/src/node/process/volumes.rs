@@ -31,13 +31,7 @@ pub(super) struct Volumes {
 
 impl Volumes {
     pub(super) fn new(objects: Objects, path: PathBuf, claims: PathBuf) -> Self {
-        Self {
-            objects,
-            path,
-            claims,
-            written: BTreeMap::new(),
-            tokens: BTreeMap::new(),
-        }
+        Self { objects, path, claims, written: BTreeMap::new(), tokens: BTreeMap::new() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -79,11 +73,7 @@ impl Volumes {
             Some(payload) => payload,
             None => return Err("the drydock does not have volumes of this kind".to_owned()),
         };
-        if self
-            .written
-            .get(&volume.name)
-            .is_some_and(|(_, known)| known.as_ref() == Some(&payload))
-        {
+        if self.written.get(&volume.name).is_some_and(|(_, known)| known.as_ref() == Some(&payload)) {
             return Ok(());
         }
         make_directory(&place).map_err(text)?;
@@ -126,13 +116,7 @@ impl Volumes {
             return Err(format!("configmap {:?} not found", source.name));
         }
         let data = object.map(config_map_data).unwrap_or_default();
-        select(
-            data,
-            source.items.as_deref(),
-            source.default_mode,
-            optional,
-            "config",
-        )
+        select(data, source.items.as_deref(), source.default_mode, optional, "config")
     }
 
     async fn secret(&self, namespace: &str, source: &SecretVolumeSource) -> Result<Payload, String> {
@@ -143,13 +127,7 @@ impl Volumes {
             return Err(format!("secret {name:?} not found"));
         }
         let data = object.map(secret_data).unwrap_or_default();
-        select(
-            data,
-            source.items.as_deref(),
-            source.default_mode,
-            optional,
-            "secret",
-        )
+        select(data, source.items.as_deref(), source.default_mode, optional, "secret")
     }
 
     async fn projected(
@@ -216,16 +194,8 @@ pub(super) fn shown(pod: &Pod) -> (Vec<String>, Vec<String>) {
     let (mut maps, mut secrets) = (Vec::new(), Vec::new());
     for volume in pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten()) {
         maps.extend(volume.config_map.as_ref().map(|source| source.name.clone()));
-        secrets.extend(
-            volume
-                .secret
-                .as_ref()
-                .and_then(|source| source.secret_name.clone()),
-        );
-        let projected = volume
-            .projected
-            .iter()
-            .flat_map(|source| source.sources.iter().flatten());
+        secrets.extend(volume.secret.as_ref().and_then(|source| source.secret_name.clone()));
+        let projected = volume.projected.iter().flat_map(|source| source.sources.iter().flatten());
         for source in projected {
             maps.extend(source.config_map.as_ref().map(|source| source.name.clone()));
             secrets.extend(source.secret.as_ref().map(|source| source.name.clone()));
@@ -235,23 +205,13 @@ pub(super) fn shown(pod: &Pod) -> (Vec<String>, Vec<String>) {
 }
 
 fn config_map_data(object: ConfigMap) -> BTreeMap<String, Vec<u8>> {
-    let text = object
-        .data
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(key, value)| (key, value.into_bytes()));
+    let text = object.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes()));
     let binary = object.binary_data.unwrap_or_default().into_iter();
-    text.chain(binary.map(|(key, ByteString(value))| (key, value)))
-        .collect()
+    text.chain(binary.map(|(key, ByteString(value))| (key, value))).collect()
 }
 
 fn secret_data(object: Secret) -> BTreeMap<String, Vec<u8>> {
-    object
-        .data
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(key, ByteString(value))| (key, value))
-        .collect()
+    object.data.unwrap_or_default().into_iter().map(|(key, ByteString(value))| (key, value)).collect()
 }
 
 /// The files of a ConfigMap or Secret: all keys, or those that are asked for.
@@ -263,27 +223,15 @@ fn select(
     what: &str,
 ) -> Result<Payload, String> {
     let Some(items) = items.filter(|items| !items.is_empty()) else {
-        let file = |content| File {
-            content,
-            mode: bits(mode),
-        };
-        return Ok(data
-            .into_iter()
-            .map(|(key, content)| (key, file(content)))
-            .collect());
+        let file = |content| File { content, mode: bits(mode) };
+        return Ok(data.into_iter().map(|(key, content)| (key, file(content))).collect());
     };
     let mut payload = Payload::new();
     for item in items {
         match data.get(&item.key) {
             Some(content) => {
                 let mode = bits(item.mode.or(mode));
-                payload.insert(
-                    item.path.clone(),
-                    File {
-                        content: content.clone(),
-                        mode,
-                    },
-                );
+                payload.insert(item.path.clone(), File { content: content.clone(), mode });
             }
             None if optional => {}
             None => return Err(format!("references non-existent {what} key: {}", item.key)),
@@ -307,13 +255,7 @@ fn downward(pod: &Pod, items: &[DownwardAPIVolumeFile], mode: Option<i32>) -> Re
             (None, None) => String::new(),
         };
         let mode = bits(item.mode.or(mode));
-        payload.insert(
-            item.path.clone(),
-            File {
-                content: content.into_bytes(),
-                mode,
-            },
-        );
+        payload.insert(item.path.clone(), File { content: content.into_bytes(), mode });
     }
     Ok(payload)
 }

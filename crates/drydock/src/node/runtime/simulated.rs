@@ -63,10 +63,7 @@ impl Runtime for Simulated {
                 _ = asked.wait_for(|signal| *signal != Signal::None) => 143,
                 code = by_itself => code,
             };
-            News::Exited(Exit {
-                code,
-                ..Exit::default()
-            })
+            News::Exited(Exit { code, ..Exit::default() })
         };
         let ready = async move {
             match ready_after {
@@ -77,11 +74,7 @@ impl Runtime for Simulated {
         };
         let started = stream::once(futures::future::ready(News::Started));
         let news = started.chain(stream::select(stream::once(ready), stream::once(exit)));
-        futures::future::ready(Ok(Running {
-            news: news.boxed(),
-            signal,
-        }))
-        .boxed()
+        futures::future::ready(Ok(Running { news: news.boxed(), signal })).boxed()
     }
 }
 

@@ -73,11 +73,7 @@ pub(in super::super) fn before(function: &str, overload: &str, args: &[Value<'_>
             _ => 1,
         },
         "sort" | "distinct" | "@sortByAssociatedKeys" => {
-            let keys = if function == "@sortByAssociatedKeys" {
-                args.get(1)
-            } else {
-                first
-            };
+            let keys = if function == "@sortByAssociatedKeys" { args.get(1) } else { first };
             let Some(Value::List(list)) = keys else { return 1 };
             let text = matches!(list.get(0), Some(Value::String(_) | Value::Bytes(_)));
             let factor = if text { 2.0 + TRAVERSAL } else { 2.0 };
@@ -102,11 +98,7 @@ pub(in super::super) fn before(function: &str, overload: &str, args: &[Value<'_>
 
 /// The price of a call that depends on its result.
 pub(in super::super) fn after(function: &str, result: &Value<'_>) -> u64 {
-    if function == "join" {
-        scale(result.size(), 2.0 * TRAVERSAL)
-    } else {
-        0
-    }
+    if function == "join" { scale(result.size(), 2.0 * TRAVERSAL) } else { 0 }
 }
 
 /// What it costs to parse a selector of some length.
@@ -120,11 +112,7 @@ fn traversal(value: &Value<'_>) -> u64 {
         Value::String(text) => (text.len() as f64 * TRAVERSAL) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
         Value::List(list) => list.iter().map(|item| traversal(&item)).sum(),
-        Value::Map(map) => map
-            .entries()
-            .iter()
-            .map(|(key, value)| traversal(key) + traversal(value))
-            .sum(),
+        Value::Map(map) => map.entries().iter().map(|(key, value)| traversal(key) + traversal(value)).sum(),
         _ => 1,
     }
 }

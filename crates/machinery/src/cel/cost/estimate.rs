@@ -37,11 +37,7 @@ struct Entries {
 impl Entries {
     fn union(one: Option<Self>, two: Option<Self>) -> Option<Self> {
         let (one, two) = (one?, two?);
-        Some(Self {
-            list: one.list,
-            key: one.key.union(two.key),
-            value: one.value.union(two.value),
-        })
+        Some(Self { list: one.list, key: one.key.union(two.key), value: one.value.union(two.value) })
     }
 }
 
@@ -70,11 +66,7 @@ struct CallCost {
 }
 
 fn costs(cost: Range) -> CallCost {
-    CallCost {
-        cost,
-        result: None,
-        whole: false,
-    }
+    CallCost { cost, result: None, whole: false }
 }
 
 impl<'e> Coster<'e> {
@@ -82,9 +74,7 @@ impl<'e> Coster<'e> {
         match &expr.kind {
             Kind::Literal(_) => Range::ZERO,
             Kind::Ident(name) => {
-                let path = self
-                    .local(name)
-                    .map_or_else(|| vec![name.clone()], |local| local.path.clone());
+                let path = self.local(name).map_or_else(|| vec![name.clone()], |local| local.path.clone());
                 self.paths.insert(expr.id, path);
                 Range::ONE
             }
@@ -101,29 +91,15 @@ impl<'e> Coster<'e> {
                     _ => sum,
                 }
             }
-            Kind::Call {
-                function,
-                target,
-                args,
-            } => self.call(expr, function, target.as_deref(), args),
+            Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
             Kind::List { items, .. } => {
-                let mut item = Range {
-                    min: if items.is_empty() { 0 } else { u64::MAX },
-                    max: 0,
-                };
+                let mut item = Range { min: if items.is_empty() { 0 } else { u64::MAX }, max: 0 };
                 let mut sum = Range::ZERO;
                 for one in items {
                     sum = sum.add(self.cost(one));
                     item = item.union(self.size(one));
                 }
-                self.entries.insert(
-                    expr.id,
-                    Entries {
-                        list: true,
-                        key: Range::ONE,
-                        value: item,
-                    },
-                );
+                self.entries.insert(expr.id, Entries { list: true, key: Range::ONE, value: item });
                 sum.add(Range::fixed(10))
             }
             Kind::Map(entries) => {
@@ -135,19 +111,12 @@ impl<'e> Coster<'e> {
                     key = key.union(self.size(&entry.key));
                     value = value.union(self.size(&entry.value));
                 }
-                self.entries.insert(
-                    expr.id,
-                    Entries {
-                        list: false,
-                        key,
-                        value,
-                    },
-                );
+                self.entries.insert(expr.id, Entries { list: false, key, value });
                 sum.add(Range::fixed(30))
             }
-            Kind::Struct { fields, .. } => fields
-                .iter()
-                .fold(Range::fixed(40), |sum, field| sum.add(self.cost(&field.value))),
+            Kind::Struct { fields, .. } => {
+                fields.iter().fold(Range::fixed(40), |sum, field| sum.add(self.cost(&field.value)))
+            }
             Kind::Fold(fold) => self.fold(expr, fold),
         }
     }
@@ -175,30 +144,19 @@ impl<'e> Coster<'e> {
             return sum;
         }
         let entries = self.entry_sizes(&fold.range);
-        let is_list = entries.map_or(matches!(self.checked.ty(&fold.range), Type::List(_)), |entries| {
-            entries.list
-        });
+        let is_list =
+            entries.map_or(matches!(self.checked.ty(&fold.range), Type::List(_)), |entries| entries.list);
         let path = self.path(&fold.range);
         let local = |name: &'e str, step: &str, size: Option<Range>| {
             let mut path = path.clone();
             path.push(step.into());
-            Local {
-                name,
-                path,
-                size,
-                entries: None,
-            }
+            Local { name, path, size, entries: None }
         };
-        let (key, value) = (
-            entries.map(|entries| entries.key),
-            entries.map(|entries| entries.value),
-        );
+        let (key, value) = (entries.map(|entries| entries.key), entries.map(|entries| entries.value));
         match &fold.second {
             Some(second) => {
-                self.locals
-                    .push(local(&fold.item, if is_list { "@indices" } else { "@keys" }, key));
-                self.locals
-                    .push(local(second, if is_list { "@items" } else { "@values" }, value));
+                self.locals.push(local(&fold.item, if is_list { "@indices" } else { "@keys" }, key));
+                self.locals.push(local(second, if is_list { "@items" } else { "@values" }, value));
             }
             None if is_list => self.locals.push(local(&fold.item, "@items", value)),
             None => self.locals.push(local(&fold.item, "@keys", key)),
@@ -242,30 +200,18 @@ impl<'e> Coster<'e> {
         let arg_costs: Vec<Range> = args.iter().map(|arg| self.cost(arg)).collect();
         let overloads: Vec<&str> = match function {
             "_?._" => vec!["select_optional_field"],
-            _ => self
-                .checked
-                .overloads(expr)
-                .iter()
-                .map(|overload| &*overload.id)
-                .collect(),
+            _ => self.checked.overloads(expr).iter().map(|overload| &*overload.id).collect(),
         };
         if overloads.is_empty() {
             return Range::ZERO;
         }
         let sum = target.map_or(Range::ZERO, |target| self.cost(target));
         let all_args = arg_costs.iter().fold(Range::ZERO, |sum, cost| sum.add(*cost));
-        let mut total = Range {
-            min: u64::MAX,
-            max: 0,
-        };
+        let mut total = Range { min: u64::MAX, max: 0 };
         let mut result: Option<Range> = None;
         for overload in overloads {
             let call = self.call_cost(expr, function, overload, target, args, &arg_costs);
-            total = total.union(if call.whole {
-                call.cost
-            } else {
-                call.cost.add(all_args)
-            });
+            total = total.union(if call.whole { call.cost } else { call.cost.add(all_args) });
             if let Some(size) = call.result {
                 result = Some(result.map_or(size, |known| known.union(size)));
             }
@@ -305,23 +251,14 @@ impl<'e> Coster<'e> {
             ("string_to_bytes" | "bytes_to_string" | "strings_quote", None, [arg]) => {
                 let size = self.size(arg);
                 let result = match overload {
-                    "string_to_bytes" => Range {
-                        min: size.min,
-                        max: size.max.saturating_mul(4),
-                    },
-                    "bytes_to_string" => Range {
-                        min: size.min / 4,
-                        max: size.max,
-                    },
+                    "string_to_bytes" => Range { min: size.min, max: size.max.saturating_mul(4) },
+                    "bytes_to_string" => Range { min: size.min / 4, max: size.max },
                     _ => Range {
                         min: size.min.saturating_add(2),
                         max: size.max.saturating_mul(2).saturating_add(2),
                     },
                 };
-                CallCost {
-                    result: Some(result),
-                    ..costs(size.scaled(TRAVERSAL))
-                }
+                CallCost { result: Some(result), ..costs(size.scaled(TRAVERSAL)) }
             }
             ("starts_with_string" | "ends_with_string", _, [arg]) => costs(self.size(arg).scaled(TRAVERSAL)),
             ("in_list", _, [_, list]) => costs(self.size(list)),
@@ -329,20 +266,12 @@ impl<'e> Coster<'e> {
                 let text = self.size(target).add(Range::ONE).scaled(TRAVERSAL);
                 costs(text.times(self.size(pattern).scaled(PATTERN)))
             }
-            ("contains_string", Some(target), [arg]) => costs(
-                self.size(target)
-                    .scaled(TRAVERSAL)
-                    .times(self.size(arg).scaled(TRAVERSAL)),
-            ),
+            ("contains_string", Some(target), [arg]) => {
+                costs(self.size(target).scaled(TRAVERSAL).times(self.size(arg).scaled(TRAVERSAL)))
+            }
             ("logical_or" | "logical_and", ..) => {
                 let (one, two) = (arg_costs[0], arg_costs[1]);
-                CallCost {
-                    whole: true,
-                    ..costs(Range {
-                        min: one.min,
-                        max: one.add(two).max,
-                    })
-                }
+                CallCost { whole: true, ..costs(Range { min: one.min, max: one.add(two).max }) }
             }
             ("conditional", _, [_, yes, no]) => {
                 let size = self.size(yes).union(self.size(no));
@@ -350,36 +279,19 @@ impl<'e> Coster<'e> {
                     self.entries.insert(expr.id, entries);
                 }
                 let cost = arg_costs[0].add(arg_costs[1].union(arg_costs[2]));
-                CallCost {
-                    cost,
-                    result: Some(size),
-                    whole: true,
-                }
+                CallCost { cost, result: Some(size), whole: true }
             }
             ("add_string" | "add_bytes" | "add_list", _, [one, two]) => {
                 let size = self.size(one).add(self.size(two));
                 if let Some(entries) = Entries::union(self.entry_sizes(one), self.entry_sizes(two)) {
                     self.entries.insert(expr.id, entries);
                 }
-                let cost = if overload == "add_list" {
-                    Range::ONE
-                } else {
-                    size.scaled(TRAVERSAL)
-                };
-                CallCost {
-                    result: Some(size),
-                    ..costs(cost)
-                }
+                let cost = if overload == "add_list" { Range::ONE } else { size.scaled(TRAVERSAL) };
+                CallCost { result: Some(size), ..costs(cost) }
             }
             (_, _, [one, two]) if compares(overload) => {
                 let most = self.size(one).max.min(self.size(two).max);
-                costs(
-                    Range {
-                        min: u64::from(most > 0),
-                        max: most,
-                    }
-                    .scaled(TRAVERSAL),
-                )
+                costs(Range { min: u64::from(most > 0), max: most }.scaled(TRAVERSAL))
             }
             _ => costs(Range::ONE),
         }
@@ -405,9 +317,7 @@ impl<'e> Coster<'e> {
             ("lists.range", None, [end]) => listed(1.0, Range::fixed(literal(end).unwrap_or(u64::MAX))),
             ("reverse", Some(target), []) => listed(1.0, self.size(target)),
             ("flatten", Some(target), depth) => {
-                let depth = depth
-                    .first()
-                    .map_or(1, |depth| literal(depth).unwrap_or(u64::MAX));
+                let depth = depth.first().map_or(1, |depth| literal(depth).unwrap_or(u64::MAX));
                 listed(depth as f64, self.size(target))
             }
             ("distinct", Some(target), []) => {
@@ -440,47 +350,28 @@ impl<'e> Coster<'e> {
             }
             ("replace", Some(target), [old, new, ..]) => {
                 let (size, old, new) = (self.size(target), self.size(old), self.size(new));
-                CallCost {
-                    result: Some(replaced(size, old, new)),
-                    ..costs(size.scaled(2.0 * TRAVERSAL))
-                }
+                CallCost { result: Some(replaced(size, old, new)), ..costs(size.scaled(2.0 * TRAVERSAL)) }
             }
             ("split", Some(target), [_, rest @ ..]) => {
                 let size = self.size(target);
                 let max = rest.first().and_then(literal).unwrap_or(size.max);
-                CallCost {
-                    result: Some(Range { min: 0, max }),
-                    ..costs(size.scaled(2.0 * TRAVERSAL))
-                }
+                CallCost { result: Some(Range { min: 0, max }), ..costs(size.scaled(2.0 * TRAVERSAL)) }
             }
             ("join", Some(target), separator) => {
                 let length = self.size(target);
-                let mut size = self
-                    .element(target)
-                    .map_or(Range::ZERO, |(_, element)| length.times(element));
+                let mut size = self.element(target).map_or(Range::ZERO, |(_, element)| length.times(element));
                 if let Some(separator) = separator.first() {
-                    let between = Range {
-                        min: length.min.saturating_sub(1),
-                        max: length.max.saturating_sub(1),
-                    };
+                    let between =
+                        Range { min: length.min.saturating_sub(1), max: length.max.saturating_sub(1) };
                     size = size.add(self.size(separator).times(between));
                 }
-                CallCost {
-                    result: Some(size),
-                    ..costs(size.scaled(TRAVERSAL))
-                }
+                CallCost { result: Some(size), ..costs(size.scaled(TRAVERSAL)) }
             }
             ("find" | "findAll", Some(target), [pattern, ..]) => {
                 let size = self.size(target);
                 let text = size.add(Range::ONE).scaled(TRAVERSAL);
                 let cost = text.times(self.size(pattern).scaled(PATTERN));
-                CallCost {
-                    result: Some(Range {
-                        min: 0,
-                        max: size.max,
-                    }),
-                    ..costs(cost)
-                }
+                CallCost { result: Some(Range { min: 0, max: size.max }), ..costs(cost) }
             }
             ("ip", Some(_), _) => costs(Range::ONE),
             (
@@ -513,10 +404,7 @@ impl<'e> Coster<'e> {
 
     fn same_size(&mut self, of: &Expr, factor: f64) -> CallCost {
         let size = self.size(of);
-        CallCost {
-            result: Some(size),
-            ..costs(size.scaled(factor * TRAVERSAL))
-        }
+        CallCost { result: Some(size), ..costs(size.scaled(factor * TRAVERSAL)) }
     }
 
     /// The type and size of the elements of a list; `None` for anything that has none.
@@ -595,10 +483,7 @@ impl<'e> Coster<'e> {
                 field => &at.fields.get(field)?.declared,
             };
         }
-        Some(Range {
-            min: 0,
-            max: at.max_elements as u64,
-        })
+        Some(Range { min: 0, max: at.max_elements as u64 })
     }
 
     fn entry_sizes(&self, expr: &Expr) -> Option<Entries> {
@@ -615,11 +500,9 @@ impl<'e> Coster<'e> {
 fn compares(overload: &str) -> bool {
     let order = ["less", "less_equals", "greater", "greater_equals"];
     matches!(overload, "equals" | "not_equals")
-        || order.iter().any(|word| {
-            overload
-                .strip_prefix(word)
-                .is_some_and(|rest| matches!(rest, "_string" | "_bytes"))
-        })
+        || order
+            .iter()
+            .any(|word| overload.strip_prefix(word).is_some_and(|rest| matches!(rest, "_string" | "_bytes")))
 }
 
 fn is_scalar(ty: &Type) -> bool {
@@ -654,13 +537,5 @@ fn replaced(size: Range, old: Range, new: Range) -> Range {
     } else {
         (times(size.min, old.max), 0)
     };
-    Range {
-        min: count_min,
-        max: count_max,
-    }
-    .times(new)
-    .add(Range {
-        min: kept_min,
-        max: kept_max,
-    })
+    Range { min: count_min, max: count_max }.times(new).add(Range { min: kept_min, max: kept_max })
 }

@@ -8,46 +8,28 @@ pub(super) struct Range {
 }
 
 impl Range {
-    pub(super) const UNKNOWN: Self = Self {
-        min: 0,
-        max: u64::MAX,
-    };
+    pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
     pub(super) const ZERO: Self = Self::fixed(0);
     pub(super) const ONE: Self = Self::fixed(1);
 
     pub(super) const fn fixed(value: u64) -> Self {
-        Self {
-            min: value,
-            max: value,
-        }
+        Self { min: value, max: value }
     }
 
     pub(super) fn add(self, other: Self) -> Self {
-        Self {
-            min: self.min.saturating_add(other.min),
-            max: self.max.saturating_add(other.max),
-        }
+        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 
     pub(super) fn times(self, other: Self) -> Self {
-        Self {
-            min: self.min.saturating_mul(other.min),
-            max: self.max.saturating_mul(other.max),
-        }
+        Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
     pub(super) fn scaled(self, factor: f64) -> Self {
-        Self {
-            min: scale(self.min, factor),
-            max: scale(self.max, factor),
-        }
+        Self { min: scale(self.min, factor), max: scale(self.max, factor) }
     }
 
     pub(super) fn union(self, other: Self) -> Self {
-        Self {
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-        }
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
 

@@ -16,11 +16,7 @@ pub(super) fn expand(
     }
     let mut make = Maker { builder, at: id };
     let Some(target) = target else {
-        return Kind::Call {
-            function: function.into(),
-            target: None,
-            args,
-        };
+        return Kind::Call { function: function.into(), target: None, args };
     };
     match (function, args.len()) {
         ("optMap" | "optFlatMap", 2) => make.optional_map(function, *target, args),
@@ -29,11 +25,7 @@ pub(super) fn expand(
             make.two_variables(function, *target, args)
         }
         ("sortBy", 2) => make.sort_by(*target, args),
-        _ => Kind::Call {
-            function: function.into(),
-            target: Some(target),
-            args,
-        },
+        _ => Kind::Call { function: function.into(), target: Some(target), args },
     }
 }
 
@@ -60,26 +52,15 @@ impl Maker<'_> {
     }
 
     fn call(&mut self, function: &str, args: Vec<Expr>) -> Expr {
-        self.make(Kind::Call {
-            function: function.into(),
-            target: None,
-            args,
-        })
+        self.make(Kind::Call { function: function.into(), target: None, args })
     }
 
     fn member(&mut self, function: &str, target: Expr) -> Expr {
-        self.make(Kind::Call {
-            function: function.into(),
-            target: Some(Box::new(target)),
-            args: Vec::new(),
-        })
+        self.make(Kind::Call { function: function.into(), target: Some(Box::new(target)), args: Vec::new() })
     }
 
     fn list(&mut self, items: Vec<Expr>) -> Expr {
-        self.make(Kind::List {
-            items,
-            optional: Vec::new(),
-        })
+        self.make(Kind::List { items, optional: Vec::new() })
     }
 
     /// The name of a loop's variable.
@@ -93,10 +74,7 @@ impl Maker<'_> {
                 name.clone()
             }
             _ => {
-                self.builder.errors.push(MacroError {
-                    id: arg.id,
-                    message: otherwise.to_owned(),
-                });
+                self.builder.errors.push(MacroError { id: arg.id, message: otherwise.to_owned() });
                 "@wrong".into()
             }
         }
@@ -105,16 +83,10 @@ impl Maker<'_> {
     /// A fresh copy: expressions are told apart by their ids.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let kind = match &expr.kind {
-            Kind::Select { operand, field, test } => Kind::Select {
-                operand: Box::new(self.copy(operand)),
-                field: field.clone(),
-                test: *test,
-            },
-            Kind::Call {
-                function,
-                target,
-                args,
-            } => Kind::Call {
+            Kind::Select { operand, field, test } => {
+                Kind::Select { operand: Box::new(self.copy(operand)), field: field.clone(), test: *test }
+            }
+            Kind::Call { function, target, args } => Kind::Call {
                 function: function.clone(),
                 target: target.as_ref().map(|target| Box::new(self.copy(target))),
                 args: args.iter().map(|arg| self.copy(arg)).collect(),
@@ -124,10 +96,9 @@ impl Maker<'_> {
                 optional: optional.clone(),
             },
             Kind::Map(entries) => Kind::Map(self.copy_entries(entries)),
-            Kind::Struct { name, fields } => Kind::Struct {
-                name: name.clone(),
-                fields: self.copy_entries(fields),
-            },
+            Kind::Struct { name, fields } => {
+                Kind::Struct { name: name.clone(), fields: self.copy_entries(fields) }
+            }
             Kind::Fold(fold) => Kind::Fold(Box::new(Fold {
                 range: self.copy(&fold.range),
                 init: self.copy(&fold.init),
@@ -183,11 +154,7 @@ impl Maker<'_> {
             present = self.call("optional.of", vec![present]);
         }
         let absent = self.call("optional.none", Vec::new());
-        Kind::Call {
-            function: "_?_:_".into(),
-            target: None,
-            args: vec![has, present, absent],
-        }
+        Kind::Call { function: "_?_:_".into(), target: None, args: vec![has, present, absent] }
     }
 
     fn two_variables(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Kind {
@@ -199,10 +166,7 @@ impl Maker<'_> {
         let other = self.variable(&second, "argument must be a simple name");
         if item == other {
             let message = format!("duplicate variable name: {item}");
-            self.builder.errors.push(MacroError {
-                id: second.id,
-                message,
-            });
+            self.builder.errors.push(MacroError { id: second.id, message });
         }
         let (Some(body), last) = (args.next(), args.next()) else {
             return Kind::Literal(Literal::Null);

@@ -47,10 +47,7 @@ fn refused(one: &Value<'_>, to: &str) -> Error {
         "timestamp" => "google.protobuf.Timestamp",
         other => other,
     };
-    Error::new(format!(
-        "type conversion error from '{}' to '{to}'",
-        one.type_name()
-    ))
+    Error::new(format!("type conversion error from '{}' to '{to}'", one.type_name()))
 }
 
 fn to_bool<'a>(one: &Value<'a>) -> Option<Value<'a>> {
@@ -125,9 +122,7 @@ fn double_text(value: f64) -> String {
     if value != 0.0 && !(1e-4..1e21).contains(&value.abs()) {
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent
-            .strip_prefix('-')
-            .map_or(("+", exponent), |rest| ("-", rest));
+        let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
         return format!("{mantissa}e{sign}{digits:0>2}");
     }
     value.to_string()

@@ -82,9 +82,7 @@ fn clause<'p>(rest: &'p str, value: &Value<'_>, out: &mut String) -> Result<&'p 
                 let _ = write!(out, "{value}");
             }
             _ => {
-                return Err(wrong(format!(
-                    "decimal clause can only be used on integers, was given {name}"
-                )));
+                return Err(wrong(format!("decimal clause can only be used on integers, was given {name}")));
             }
         },
         'f' => match number(value) {
@@ -102,9 +100,7 @@ fn clause<'p>(rest: &'p str, value: &Value<'_>, out: &mut String) -> Result<&'p 
             Some(value) if value.is_finite() => {
                 let text = format!("{value:.precision$e}");
                 let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-                let (sign, digits) = exponent
-                    .strip_prefix('-')
-                    .map_or(("+", exponent), |rest| ("-", rest));
+                let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
                 let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
             }
             Some(value) => out.push_str(special(value)),
@@ -141,10 +137,7 @@ fn based(kind: char, value: &Value<'_>, out: &mut String) -> Result<(), String> 
                 'o' => ("octal", "integers"),
                 _ => ("hex", "integers, byte buffers, and strings"),
             };
-            return Err(format!(
-                "{what} clause can only be used on {on}, was given {}",
-                other.type_name()
-            ));
+            return Err(format!("{what} clause can only be used on {on}, was given {}", other.type_name()));
         }
     };
     let _ = match kind {
@@ -158,11 +151,7 @@ fn based(kind: char, value: &Value<'_>, out: &mut String) -> Result<(), String> 
 
 fn hex(bytes: &[u8], kind: char, out: &mut String) -> Result<(), String> {
     for byte in bytes {
-        let _ = if kind == 'x' {
-            write!(out, "{byte:02x}")
-        } else {
-            write!(out, "{byte:02X}")
-        };
+        let _ = if kind == 'x' { write!(out, "{byte:02x}") } else { write!(out, "{byte:02X}") };
     }
     Ok(())
 }

@@ -21,10 +21,9 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
         ("sets.equivalent", [Value::List(one), Value::List(two)]) => {
             Some(Ok((contains(one, two) && contains(two, one)).into()))
         }
-        ("sets.intersects", [Value::List(one), Value::List(two)]) => Some(Ok(one
-            .iter()
-            .any(|item| two.iter().any(|other| item.equals(&other)))
-            .into())),
+        ("sets.intersects", [Value::List(one), Value::List(two)]) => {
+            Some(Ok(one.iter().any(|item| two.iter().any(|other| item.equals(&other))).into()))
+        }
         ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => Some(unwrap(list)),
         (_, [Value::List(list), rest @ ..]) => member(function, list, rest),
         _ => None,
@@ -37,14 +36,11 @@ fn member<'a>(function: &str, list: &List<'a>, args: &[Value<'a>]) -> Found<'a> 
         ("sum", []) => sum(list),
         ("min", []) => extreme(function, list, std::cmp::Ordering::Greater),
         ("max", []) => extreme(function, list, std::cmp::Ordering::Less),
-        ("indexOf", [item]) => Ok(list
-            .iter()
-            .position(|one| one.equals(item))
-            .map_or(Value::Int(-1), Into::into)),
+        ("indexOf", [item]) => {
+            Ok(list.iter().position(|one| one.equals(item)).map_or(Value::Int(-1), Into::into))
+        }
         ("lastIndexOf", [item]) => {
-            let found = (0..list.len())
-                .rev()
-                .find(|at| list.get(*at).is_some_and(|one| one.equals(item)));
+            let found = (0..list.len()).rev().find(|at| list.get(*at).is_some_and(|one| one.equals(item)));
             Ok(found.map_or(Value::Int(-1), Into::into))
         }
         ("slice", [Value::Int(start), Value::Int(end)]) => slice(list, *start, *end),
@@ -59,9 +55,7 @@ fn member<'a>(function: &str, list: &List<'a>, args: &[Value<'a>]) -> Found<'a> 
             flatten(list, *depth, &mut out);
             Ok(Value::list(out))
         }
-        ("reverse", []) => Ok(Value::list(
-            (0..list.len()).rev().filter_map(|at| list.get(at)).collect(),
-        )),
+        ("reverse", []) => Ok(Value::list((0..list.len()).rev().filter_map(|at| list.get(at)).collect())),
         ("distinct", []) => {
             let mut out: Vec<Value<'a>> = Vec::new();
             for item in list.iter() {
@@ -96,11 +90,9 @@ fn insert<'a>(map: &Map<'a>, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     };
     let mut entries = match map {
         Map::Made(entries) => (**entries).clone(),
-        Map::Json { .. } => map
-            .entries()
-            .into_iter()
-            .filter_map(|entry| Some((Key::of(&entry.0)?, entry)))
-            .collect(),
+        Map::Json { .. } => {
+            map.entries().into_iter().filter_map(|entry| Some((Key::of(&entry.0)?, entry))).collect()
+        }
     };
     for (key, value) in new {
         let id = Key::of(&key).ok_or_else(Error::overload)?;
@@ -177,11 +169,7 @@ fn slice<'a>(list: &List<'a>, start: i64, end: i64) -> Result<Value<'a>, Error> 
     if end > length as i64 {
         return refuse(format!("list is length {length}"));
     }
-    Ok(Value::list(
-        (start..end)
-            .filter_map(|at| list.get(usize::try_from(at).ok()?))
-            .collect(),
-    ))
+    Ok(Value::list((start..end).filter_map(|at| list.get(usize::try_from(at).ok()?)).collect()))
 }
 
 fn flatten<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Value<'a>>) {
@@ -212,12 +200,6 @@ fn sort<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
         return Err(Error::new("list elements must have the same type"));
     }
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by(|one, two| {
-        keys[*one]
-            .compare(&keys[*two])
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    Ok(Value::list(
-        order.into_iter().filter_map(|at| list.get(at)).collect(),
-    ))
+    order.sort_by(|one, two| keys[*one].compare(&keys[*two]).unwrap_or(std::cmp::Ordering::Equal));
+    Ok(Value::list(order.into_iter().filter_map(|at| list.get(at)).collect()))
 }

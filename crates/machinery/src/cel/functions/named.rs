@@ -29,9 +29,7 @@ pub(super) fn constant(name: &str) -> Option<&'static str> {
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
     match (function, args) {
         ("format.named", [Value::String(name)]) => {
-            Some(Ok(constant(name).map_or(Value::Optional(None), |name| {
-                Value::present(Value::Format(name))
-            })))
+            Some(Ok(constant(name).map_or(Value::Optional(None), |name| Value::present(Value::Format(name)))))
         }
         ("validate", [Value::Format(name), Value::String(text)]) => {
             let wrong = validate(name, text);
@@ -47,11 +45,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
 
 fn validate(name: &str, text: &str) -> Vec<String> {
     let known = |format: &str, why: &str| {
-        if format::holds(format, text) {
-            Vec::new()
-        } else {
-            vec![why.to_owned()]
-        }
+        if format::holds(format, text) { Vec::new() } else { vec![why.to_owned()] }
     };
     match name {
         "dns1123Label" => names::label_name(text, false),

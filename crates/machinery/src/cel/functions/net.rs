@@ -14,13 +14,9 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
         ("isIP", [Value::String(text)]) => Ok(parse(text).is_ok().into()),
         ("ip.isCanonical", [Value::String(text)]) => parse(text).map(|ip| (ip.to_string() == **text).into()),
         ("cidr", [Value::String(text)]) => {
-            range(text)
-                .map(|(ip, bits)| Value::Cidr(ip, bits))
-                .map_err(|why| {
-                    Error::new(format!(
-                        "network address parse error during conversion from string: {why}"
-                    ))
-                })
+            range(text).map(|(ip, bits)| Value::Cidr(ip, bits)).map_err(|why| {
+                Error::new(format!("network address parse error during conversion from string: {why}"))
+            })
         }
         ("isCIDR", [Value::String(text)]) => Ok(range(text).is_ok().into()),
         ("family", [Value::Ip(ip)]) => Ok(Value::Int(if ip.is_ipv4() { 4 } else { 6 })),
@@ -48,9 +44,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
             let other = match other {
                 Value::Cidr(other, length) => Ok((*other, *length)),
                 Value::String(text) => range(text).map_err(|why| {
-                    Error::new(format!(
-                        "network address parse error during conversion from string: {why}"
-                    ))
+                    Error::new(format!("network address parse error during conversion from string: {why}"))
                 }),
                 _ => return None,
             };
@@ -72,10 +66,7 @@ fn parse(text: &str) -> Result<IpAddr, Error> {
     if let Some((address, _)) = text.split_once('%')
         && address.parse::<Ipv6Addr>().is_ok()
     {
-        return Err(Error::new(format!(
-            "IP address {} with zone value is not allowed",
-            quote(text)
-        )));
+        return Err(Error::new(format!("IP address {} with zone value is not allowed", quote(text))));
     }
     let ip: IpAddr = text.parse().map_err(|_| {
         let shown = quote(text);
@@ -85,10 +76,9 @@ fn parse(text: &str) -> Result<IpAddr, Error> {
         ))
     })?;
     match ip {
-        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => Err(Error::new(format!(
-            "IPv4-mapped IPv6 address {} is not allowed",
-            quote(text)
-        ))),
+        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => {
+            Err(Error::new(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))))
+        }
         ip => Ok(ip),
     }
 }
@@ -98,29 +88,18 @@ fn why(text: &str) -> String {
     match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
         Some(b'.') => {
             let parts: Vec<&str> = text.split('.').collect();
-            if let Some(bad) = parts
-                .iter()
-                .find(|part| !part.bytes().all(|byte| byte.is_ascii_digit()))
-            {
+            if let Some(bad) = parts.iter().find(|part| !part.bytes().all(|byte| byte.is_ascii_digit())) {
                 let at = bad.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
                 let rest = text.find(&bad[at..]).map_or(*bad, |at| &text[at..]);
                 return format!("unexpected character (at {})", quote(rest));
             }
-            if parts
-                .iter()
-                .any(|part| part.parse::<u16>().is_ok_and(|part| part > 255))
-            {
+            if parts.iter().any(|part| part.parse::<u16>().is_ok_and(|part| part > 255)) {
                 return "IPv4 field has value >255".to_owned();
             }
             if parts.iter().any(|part| part.len() > 1 && part.starts_with('0')) {
                 return "IPv4 field has octet with leading zero".to_owned();
             }
-            if parts.len() > 4 {
-                "IPv4 address too long"
-            } else {
-                "IPv4 address too short"
-            }
-            .to_owned()
+            if parts.len() > 4 { "IPv4 address too long" } else { "IPv4 address too short" }.to_owned()
         }
         Some(b':') => "each colon-separated field must have at least one digit".to_owned(),
         Some(_) => "missing IPv6 address".to_owned(),

@@ -12,10 +12,9 @@ pub(super) fn negate<'a>(one: &Value<'a>) -> Result<Value<'a>, Error> {
     match one {
         Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(overflow),
         Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Duration(value) => value
-            .checked_neg()
-            .map(Value::Duration)
-            .ok_or_else(|| Error::new("duration overflow")),
+        Value::Duration(value) => {
+            value.checked_neg().map(Value::Duration).ok_or_else(|| Error::new("duration overflow"))
+        }
         _ => Err(Error::overload()),
     }
 }
@@ -23,11 +22,7 @@ pub(super) fn negate<'a>(one: &Value<'a>) -> Result<Value<'a>, Error> {
 pub(super) fn order<'a>(operator: &str, one: &Value<'a>, two: &Value<'a>) -> Result<Value<'a>, Error> {
     let Some(order) = one.compare(two) else {
         let numbers = one.is_number() && two.is_number();
-        return Err(if numbers {
-            Error::new("NaN values cannot be ordered")
-        } else {
-            Error::overload()
-        });
+        return Err(if numbers { Error::new("NaN values cannot be ordered") } else { Error::overload() });
     };
     Ok(Value::Bool(match operator {
         "_<_" => order == Ordering::Less,
@@ -69,9 +64,7 @@ pub(in super::super) fn arithmetic<'a>(
                 _ if *two == 0 => return Err(Error::new("modulus by zero")),
                 _ => one.checked_rem(*two),
             };
-            value
-                .map(Value::Uint)
-                .ok_or_else(|| Error::new("unsigned integer overflow"))
+            value.map(Value::Uint).ok_or_else(|| Error::new("unsigned integer overflow"))
         }
         (Value::Double(one), Value::Double(two)) => Ok(Value::Double(match operator {
             "_+_" => one + two,
@@ -151,9 +144,7 @@ pub(super) fn index<'a>(one: &Value<'a>, two: &Value<'a>) -> Result<Value<'a>, E
         Value::Optional(Some(_)) => optional_index(one, two),
         Value::List(list) => {
             let position = position(two)?;
-            let item = usize::try_from(position)
-                .ok()
-                .and_then(|position| list.get(position));
+            let item = usize::try_from(position).ok().and_then(|position| list.get(position));
             item.ok_or_else(|| Error::new(format!("index out of bounds: {position}")))
         }
         Value::Map(map) => map.get(two).ok_or_else(|| missing(two)),
@@ -171,14 +162,8 @@ fn position(value: &Value<'_>) -> Result<i64, Error> {
         Value::Int(value) => Ok(*value),
         Value::Uint(value) => i64::try_from(*value).map_err(|_| Error::overload()),
         Value::Double(value) if value.fract() == 0.0 => Ok(*value as i64),
-        Value::Double(_) => Err(Error::new(format!(
-            "unsupported index value {} in list",
-            shown(value)
-        ))),
-        other => Err(Error::new(format!(
-            "unsupported index type '{}' in list",
-            other.type_name()
-        ))),
+        Value::Double(_) => Err(Error::new(format!("unsupported index value {} in list", shown(value)))),
+        other => Err(Error::new(format!("unsupported index type '{}' in list", other.type_name()))),
     }
 }
 
@@ -186,9 +171,7 @@ pub(super) fn optional_index<'a>(one: &Value<'a>, two: &Value<'a>) -> Result<Val
     let found = match one {
         Value::Optional(None) => None,
         Value::Optional(Some(inner)) => return optional_index(inner, two),
-        Value::List(list) => usize::try_from(position(two)?)
-            .ok()
-            .and_then(|position| list.get(position)),
+        Value::List(list) => usize::try_from(position(two)?).ok().and_then(|position| list.get(position)),
         Value::Map(map) => map.get(two),
         _ => return Err(missing(two)),
     };

@@ -10,14 +10,14 @@ use crate::quantity::{Format, Quantity};
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
     let result = match (function, args) {
-        ("quantity", [Value::String(text)]) => Quantity::parse(text)
-            .map(made)
-            .map_err(|error| Error::new(error.to_string())),
+        ("quantity", [Value::String(text)]) => {
+            Quantity::parse(text).map(made).map_err(|error| Error::new(error.to_string()))
+        }
         ("isQuantity", [Value::String(text)]) => Ok(Quantity::parse(text).is_ok().into()),
         ("sign", [Value::Quantity(one)]) => Ok(Value::Int(i64::from(one.sign()))),
-        ("asInteger", [Value::Quantity(one)]) => whole(one)
-            .map(Value::Int)
-            .ok_or_else(|| Error::new("cannot convert value to integer")),
+        ("asInteger", [Value::Quantity(one)]) => {
+            whole(one).map(Value::Int).ok_or_else(|| Error::new("cannot convert value to integer"))
+        }
         ("isInteger", [Value::Quantity(one)]) => Ok(whole(one).is_some().into()),
         ("asApproximateFloat", [Value::Quantity(one)]) => Ok(Value::Double(match whole(one) {
             Some(value) => value as f64,

@@ -26,12 +26,9 @@ impl Semver {
         let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
             return Err("No Major.Minor.Patch elements found".to_owned());
         };
-        let (rest, build) = rest
-            .split_once('+')
-            .map_or((rest, None), |(rest, build)| (rest, Some(build)));
-        let (patch, before) = rest
-            .split_once('-')
-            .map_or((rest, None), |(patch, before)| (patch, Some(before)));
+        let (rest, build) = rest.split_once('+').map_or((rest, None), |(rest, build)| (rest, Some(build)));
+        let (patch, before) =
+            rest.split_once('-').map_or((rest, None), |(patch, before)| (patch, Some(before)));
         let number = |name: &str, text: &str| {
             if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(format!(
@@ -47,29 +44,18 @@ impl Semver {
                 ));
             }
             text.parse().map_err(|_| {
-                format!(
-                    "strconv.ParseUint: parsing {}: value out of range",
-                    crate::go::quote(text)
-                )
+                format!("strconv.ParseUint: parsing {}: value out of range", crate::go::quote(text))
             })
         };
-        let numbers = [
-            number("major", major)?,
-            number("minor", minor)?,
-            number("patch", patch)?,
-        ];
-        let before: Vec<Box<str>> = before
-            .map(|before| before.split('.').map(Into::into).collect())
-            .unwrap_or_default();
+        let numbers = [number("major", major)?, number("minor", minor)?, number("patch", patch)?];
+        let before: Vec<Box<str>> =
+            before.map(|before| before.split('.').map(Into::into).collect()).unwrap_or_default();
         for part in &before {
             if part.is_empty() {
                 return Err("Prerelease is empty".to_owned());
             }
             if !plain(part) {
-                return Err(format!(
-                    "Invalid character(s) found in prerelease {}",
-                    crate::go::quote(part)
-                ));
+                return Err(format!("Invalid character(s) found in prerelease {}", crate::go::quote(part)));
             }
             if part.bytes().all(|byte| byte.is_ascii_digit()) && part.len() > 1 && part.starts_with('0') {
                 return Err(format!(
@@ -100,11 +86,7 @@ impl Semver {
             if part.len() > 1 {
                 let trimmed = part.trim_start_matches('0');
                 let digit = trimmed.starts_with(|first: char| first.is_ascii_digit());
-                *part = if digit {
-                    trimmed.to_owned()
-                } else {
-                    format!("0{trimmed}")
-                };
+                *part = if digit { trimmed.to_owned() } else { format!("0{trimmed}") };
             }
         }
         if parts.len() < 3 {
@@ -136,15 +118,11 @@ impl Semver {
 
 fn capital(name: &str) -> String {
     let mut letters = name.chars();
-    letters
-        .next()
-        .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
-        .unwrap_or_default()
+    letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
 }
 
 fn plain(part: &str) -> bool {
-    part.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn compare_parts(one: &str, two: &str) -> Ordering {
@@ -158,11 +136,7 @@ fn compare_parts(one: &str, two: &str) -> Ordering {
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Found<'a> {
     let parse = |text: &str, tolerant: bool| {
-        if tolerant {
-            Semver::tolerant(text)
-        } else {
-            Semver::parse(text)
-        }
+        if tolerant { Semver::tolerant(text) } else { Semver::parse(text) }
     };
     let number =
         |version: &Semver, at: usize| Ok(Value::Int(i64::try_from(version.numbers[at]).unwrap_or(i64::MAX)));

@@ -9,10 +9,7 @@ const MAX_RESULT: usize = 16 << 20;
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>], tools: &Tools<'_>) -> Found<'a> {
     if let (Value::List(list), "join") = (args.first()?, function) {
-        return Some(join(
-            list,
-            args.get(1).and_then(Value::as_str).unwrap_or_default(),
-        ));
+        return Some(join(list, args.get(1).and_then(Value::as_str).unwrap_or_default()));
     }
     let text = args.first()?.as_str()?;
     let string = |index: usize| args.get(index).and_then(Value::as_str);
@@ -24,19 +21,12 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>], tools: &Tools<'_>) ->
         ("contains", 2) => Ok(text.contains(string(1)?).into()),
         ("startsWith", 2) => Ok(text.starts_with(string(1)?).into()),
         ("endsWith", 2) => Ok(text.ends_with(string(1)?).into()),
-        ("matches", 2) => tools
-            .pattern(string(1)?)
-            .map(|pattern| pattern.is_match(text).into())
-            .map_err(Error::new),
+        ("matches", 2) => {
+            tools.pattern(string(1)?).map(|pattern| pattern.is_match(text).into()).map_err(Error::new)
+        }
         ("find", 2) => tools
             .pattern(string(1)?)
-            .map(|pattern| {
-                pattern
-                    .find(text)
-                    .map_or("", |found| found.as_str())
-                    .to_owned()
-                    .into()
-            })
+            .map(|pattern| pattern.find(text).map_or("", |found| found.as_str()).to_owned().into())
             .map_err(|why| Error::new(format!("Illegal regex: {why}"))),
         ("findAll", 2 | 3) => {
             let limit = number(2).map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -103,10 +93,7 @@ fn join<'a>(list: &List<'a>, separator: &str) -> Result<Value<'a>, Error> {
 
 fn char_at<'a>(text: &str, index: i64) -> Result<Value<'a>, Error> {
     let length = text.chars().count();
-    let at = usize::try_from(index)
-        .ok()
-        .filter(|at| *at <= length)
-        .ok_or_else(|| range(index))?;
+    let at = usize::try_from(index).ok().filter(|at| *at <= length).ok_or_else(|| range(index))?;
     Ok(text.chars().nth(at).map(String::from).unwrap_or_default().into())
 }
 
@@ -118,9 +105,7 @@ fn index_of<'a>(text: &str, wanted: &str, offset: i64) -> Result<Value<'a>, Erro
     let Some((byte, _)) = text.char_indices().nth(start) else {
         return Ok(Value::Int(-1));
     };
-    let found = text[byte..]
-        .find(wanted)
-        .map(|at| start + text[byte..byte + at].chars().count());
+    let found = text[byte..].find(wanted).map(|at| start + text[byte..byte + at].chars().count());
     Ok(found.map_or(Value::Int(-1), Into::into))
 }
 
@@ -134,22 +119,13 @@ fn last_index_of<'a>(text: &str, wanted: &str, offset: i64) -> Result<Value<'a>,
     };
     // A match may begin at the offset and reach beyond it.
     let end = (byte + wanted.len()).min(text.len());
-    let end = (end..=text.len())
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(text.len());
-    let found = text[..end]
-        .rfind(wanted)
-        .filter(|at| *at <= byte)
-        .map(|at| text[..at].chars().count());
+    let end = (end..=text.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());
+    let found = text[..end].rfind(wanted).filter(|at| *at <= byte).map(|at| text[..at].chars().count());
     Ok(found.map_or(Value::Int(-1), Into::into))
 }
 
 fn replace<'a>(text: &str, old: &str, new: &str, limit: i64) -> Result<Value<'a>, Error> {
-    let pieces = if old.is_empty() {
-        text.chars().count() + 1
-    } else {
-        text.matches(old).count()
-    };
+    let pieces = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
     let count = usize::try_from(limit).map_or(pieces, |limit| limit.min(pieces));
     if count.saturating_mul(new.len()).saturating_add(text.len()) > MAX_RESULT {
         return Err(Error::CostExceeded);
@@ -185,12 +161,8 @@ fn substring<'a>(text: &str, start: i64, end: i64) -> Result<Value<'a>, Error> {
             Error::new(format!("invalid substring range. start: {start}, end: {end}"))
         });
     }
-    let within = |index: i64| {
-        usize::try_from(index)
-            .ok()
-            .filter(|at| *at <= length)
-            .ok_or_else(|| range(index))
-    };
+    let within =
+        |index: i64| usize::try_from(index).ok().filter(|at| *at <= length).ok_or_else(|| range(index));
     let (from, to) = (within(start)?, within(end)?);
     Ok(text.chars().skip(from).take(to - from).collect::<String>().into())
 }

@@ -30,9 +30,7 @@ pub(in super::super) fn parse_duration(text: &str) -> Option<i64> {
         if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
             return None;
         }
-        let end = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
+        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
         let unit: i128 = match unit {
             "ns" => 1,
@@ -43,11 +41,8 @@ pub(in super::super) fn parse_duration(text: &str) -> Option<i64> {
             "h" => 3_600_000_000_000,
             _ => return None,
         };
-        let whole: i128 = if whole.is_empty() {
-            0
-        } else {
-            whole.get(..whole.len().min(19))?.parse().ok()?
-        };
+        let whole: i128 =
+            if whole.is_empty() { 0 } else { whole.get(..whole.len().min(19))?.parse().ok()? };
         total = total.checked_add(whole.checked_mul(unit)?)?;
         let mut scale = unit;
         for digit in fraction.chars() {
@@ -130,9 +125,7 @@ fn time_zone(name: &str) -> Result<TimeZone, Error> {
         .and_then(|h| h.checked_add(if name.starts_with('-') { -minutes } else { minutes })))
     .and_then(|minutes| minutes.checked_mul(60))
     .ok_or_else(unknown)?;
-    Offset::from_seconds(seconds)
-        .map(TimeZone::fixed)
-        .map_err(|_| unknown())
+    Offset::from_seconds(seconds).map(TimeZone::fixed).map_err(|_| unknown())
 }
 
 fn part<'a>(function: &str, time: &Zoned) -> Option<Value<'a>> {

@@ -77,11 +77,7 @@ impl Url {
 
     fn query<'a>(&self) -> Value<'a> {
         let mut all: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
-        for pair in self
-            .query
-            .split('&')
-            .filter(|pair| !pair.is_empty() && !pair.contains(';'))
-        {
+        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             if let (Some(key), Some(value)) = (unescape(key), unescape(value)) {
                 all.entry(key).or_default().push(value.into());
@@ -89,10 +85,7 @@ impl Url {
         }
         let entry = |(key, values): (String, Vec<Value<'a>>)| {
             let key: Arc<str> = key.into();
-            (
-                Key::String(Arc::clone(&key)),
-                (Value::text(key), Value::list(values)),
-            )
+            (Key::String(Arc::clone(&key)), (Value::text(key), Value::list(values)))
         };
         Value::Map(Map::Made(Arc::new(all.into_iter().map(entry).collect())))
     }
@@ -126,10 +119,7 @@ fn check_host(host: &str) -> Result<(), String> {
         check_port(&host[at..])?;
     }
     match host.find([' ', '<', '>', '"', '\\', '^', '`', '{', '}', '|']) {
-        Some(at) => Err(format!(
-            "invalid character {} in host name",
-            quote(&host[at..=at])
-        )),
+        Some(at) => Err(format!("invalid character {} in host name", quote(&host[at..=at]))),
         None => Ok(()),
     }
 }

@@ -87,10 +87,7 @@ impl<'a> List<'a> {
 
     fn elements(&self) -> &Elements {
         match self {
-            Self::Json {
-                declared: Some(declared),
-                ..
-            } => &declared.elements,
+            Self::Json { declared: Some(declared), .. } => &declared.elements,
             _ => &Elements::Ordered,
         }
     }
@@ -103,9 +100,9 @@ impl<'a> List<'a> {
         match self.elements() {
             Elements::Ordered => self.iter().zip(other.iter()).all(|(one, two)| one.equals(&two)),
             Elements::Set => self.iter().all(|one| other.iter().any(|two| one.equals(&two))),
-            Elements::Keyed(keys) => self
-                .iter()
-                .all(|one| other.iter().any(|two| same(keys, &one, &two) && one.equals(&two))),
+            Elements::Keyed(keys) => {
+                self.iter().all(|one| other.iter().any(|two| same(keys, &one, &two) && one.equals(&two)))
+            }
         }
     }
 
@@ -148,11 +145,9 @@ impl<'a> Map<'a> {
         match self {
             Self::Made(entries) => entries.len(),
             Self::Json { fields, declared } => match declared {
-                Some(declared) if matches!(declared.ty, Type::Object(_)) => declared
-                    .fields
-                    .values()
-                    .filter(|field| fields.contains_key(&*field.name))
-                    .count(),
+                Some(declared) if matches!(declared.ty, Type::Object(_)) => {
+                    declared.fields.values().filter(|field| fields.contains_key(&*field.name)).count()
+                }
                 _ => fields.len(),
             },
         }
@@ -165,13 +160,9 @@ impl<'a> Map<'a> {
             Self::Json { fields, declared } => match declared {
                 Some(declared) if matches!(declared.ty, Type::Object(_)) => {
                     let field = declared.fields.get(name)?;
-                    fields
-                        .get(&*field.name)
-                        .map(|value| Value::json(value, Some(&field.declared)))
+                    fields.get(&*field.name).map(|value| Value::json(value, Some(&field.declared)))
                 }
-                declared => fields
-                    .get(name)
-                    .map(|value| Value::json(value, element(*declared))),
+                declared => fields.get(name).map(|value| Value::json(value, element(*declared))),
             },
         }
     }

@@ -19,10 +19,7 @@ pub(super) fn merge_lists(
     }
     if !uniform(&original, &patch)? {
         if deletes {
-            return Ok(original
-                .into_iter()
-                .filter(|item| !patch.contains(item))
-                .collect());
+            return Ok(original.into_iter().filter(|item| !patch.contains(item)).collect());
         }
         let mut merged = original.clone();
         for item in &patch {
@@ -36,9 +33,7 @@ pub(super) fn merge_lists(
     }
     let Some(key) = key else {
         let kind = meta.kind();
-        return Err(PatchError::Internal(format!(
-            "cannot merge lists without merge key for {kind}"
-        )));
+        return Err(PatchError::Internal(format!("cannot merge lists without merge key for {kind}")));
     };
     let (original, patch) = apply_directives(original, patch, key)?;
     let mut merged = original.clone();
@@ -78,11 +73,7 @@ pub(super) fn partition(
                 position(order, key, value)?.is_some()
             }
         };
-        if found {
-            listed.push(item)
-        } else {
-            others.push(item)
-        }
+        if found { listed.push(item) } else { others.push(item) }
     }
     Ok((listed, others))
 }
@@ -118,9 +109,7 @@ pub(super) fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -
     for item in patch {
         match (key, item) {
             (Some(_), Value::Object(fields))
-                if fields
-                    .get(DIRECTIVE)
-                    .is_some_and(|directive| directive == "delete") => {}
+                if fields.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => {}
             (Some(_), Value::Object(_)) | (None, _) => kept.push(item),
             (Some(_), other) => return Err(bad_type("map[string]interface {}", other)),
         }
@@ -160,10 +149,7 @@ pub(super) fn server_order(
     let Some(key) = key else { return Ok(order) };
     let mut length = order.len();
     let directive = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str).map(str::to_owned);
-    for item in patch
-        .iter()
-        .filter(|item| directive(item).as_deref() == Some("delete"))
-    {
+    for item in patch.iter().filter(|item| directive(item).as_deref() == Some("delete")) {
         let Some(value) = item.get(key) else { continue };
         while let Some(index) = position(&order[..length], key, value)? {
             length -= 1;
@@ -173,10 +159,7 @@ pub(super) fn server_order(
             order[length] = last;
         }
     }
-    if patch
-        .iter()
-        .any(|item| directive(item).as_deref() == Some("replace"))
-    {
+    if patch.iter().any(|item| directive(item).as_deref() == Some("replace")) {
         return Ok(order);
     }
     for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
@@ -219,11 +202,7 @@ fn apply_directives(
             _ => return Err(bad_directive(directive, fields)),
         }
     }
-    Ok(if replace {
-        (plain, Vec::new())
-    } else {
-        (original, plain)
-    })
+    Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }
 
 /// Whether the elements are objects; they must all be of one type.
@@ -233,17 +212,11 @@ fn uniform(original: &[Value], patch: &[Value]) -> Result<bool, PatchError> {
         return Ok(false);
     };
     if first.is_array() {
-        return Err(PatchError::Unprocessable(
-            "lists of lists are not supported".to_owned(),
-        ));
+        return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
     }
     if items.any(|item| go::type_of(item) != go::type_of(first)) {
-        let lists = [original, patch]
-            .map(|list| go::value(&Value::Array(list.to_vec())))
-            .join(" ");
-        return Err(PatchError::Internal(format!(
-            "list element types are not identical: [{lists}]"
-        )));
+        let lists = [original, patch].map(|list| go::value(&Value::Array(list.to_vec()))).join(" ");
+        return Err(PatchError::Internal(format!("list element types are not identical: [{lists}]")));
     }
     Ok(first.is_object())
 }
@@ -284,9 +257,7 @@ fn index(order: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {
 fn position(items: &[Value], key: &str, value: &Value) -> Result<Option<usize>, PatchError> {
     for (index, item) in items.iter().enumerate() {
         let Value::Object(fields) = item else {
-            return Err(PatchError::Internal(format!(
-                "value for key {index} is not a map"
-            )));
+            return Err(PatchError::Internal(format!("value for key {index} is not a map")));
         };
         if fields.get(key) == Some(value) {
             return Ok(Some(index));
@@ -296,8 +267,6 @@ fn position(items: &[Value], key: &str, value: &Value) -> Result<Option<usize>, 
 }
 
 fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value, PatchError> {
-    let fields: &Fields = item
-        .as_object()
-        .ok_or_else(|| bad_type("map[string]interface {}", item))?;
+    let fields: &Fields = item.as_object().ok_or_else(|| bad_type("map[string]interface {}", item))?;
     fields.get(key).ok_or_else(|| no_merge_key(fields, key))
 }

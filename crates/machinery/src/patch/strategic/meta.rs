@@ -28,9 +28,7 @@ impl<'a> Meta<'a> {
                 Err(PatchError::Internal("unexpected slice of slice".to_owned()))
             }
             Some((items, _)) => Ok((Self(items), &field.patch)),
-            None => Err(PatchError::Internal(
-                "expected slice or array type, but got: struct".to_owned(),
-            )),
+            None => Err(PatchError::Internal("expected slice or array type, but got: struct".to_owned())),
         }
     }
 
@@ -58,16 +56,10 @@ impl<'a> Meta<'a> {
         }
         let folded = || {
             let fields = &self.0.structure()?.fields;
-            fields
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(key))
-                .map(|(_, field)| field)
+            fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, field)| field)
         };
         self.0.field(key).or_else(folded).ok_or_else(|| {
-            let name = self
-                .0
-                .structure()
-                .map_or("RawExtension", |structure| &structure.go);
+            let name = self.0.structure().map_or("RawExtension", |structure| &structure.go);
             // The table may qualify the name with its package.
             let name = name.rsplit('.').next().unwrap_or_default();
             let key = go::quote(key);

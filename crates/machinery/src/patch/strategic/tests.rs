@@ -103,12 +103,7 @@ fn keys_are_retained_and_maps_replaced() {
 fn sets_merge_and_lose_elements() {
     let finalizers = |original: Value, patch: Value| {
         let original = json!({"metadata": {"finalizers": original}});
-        let patched = patched(
-            "io.k8s.api.apps.v1.Deployment",
-            original,
-            json!({"metadata": patch}),
-        )
-        .unwrap();
+        let patched = patched("io.k8s.api.apps.v1.Deployment", original, json!({"metadata": patch})).unwrap();
         patched["metadata"]["finalizers"].clone()
     };
     assert_eq!(
@@ -118,10 +113,7 @@ fn sets_merge_and_lose_elements() {
         ),
         json!(["c", "b"])
     );
-    assert_eq!(
-        finalizers(json!(["a", "b"]), json!({"finalizers": ["b", "a"]})),
-        json!(["b", "a"])
-    );
+    assert_eq!(finalizers(json!(["a", "b"]), json!({"finalizers": ["b", "a"]})), json!(["b", "a"]));
     assert_eq!(finalizers(json!(["a"]), json!({"finalizers": null})), Value::Null);
 }
 

@@ -16,10 +16,7 @@ pub(super) fn approval(new: &Value, old: Option<&Value>) -> Option<FieldError> {
         return None;
     }
     let approved = |definition: &Value| {
-        let text = definition["metadata"]["annotations"][APPROVAL]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let text = definition["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default().to_owned();
         let url = text
             .split_once("://")
             .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/'));

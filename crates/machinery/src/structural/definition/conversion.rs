@@ -24,17 +24,12 @@ pub(super) fn check(
     }
     out.extend(one_of(strategy, &["None", "Webhook"], &path.child("strategy")));
     let webhook = conversion.schema("webhook").unwrap_or(Props(&Value::Null));
-    let (config_at, versions_at) = (
-        path.child("webhookClientConfig"),
-        path.child("conversionReviewVersions"),
-    );
+    let (config_at, versions_at) =
+        (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
     let config = webhook.schema("clientConfig");
     if strategy == "Webhook" {
         match config {
-            None => out.push(FieldError::required(
-                config_at,
-                "required when strategy is set to Webhook",
-            )),
+            None => out.push(FieldError::required(config_at, "required when strategy is set to Webhook")),
             Some(config) => client(config, established, &config_at, out),
         }
         review_versions(webhook, &versions_at, out);
@@ -53,17 +48,12 @@ fn client(config: Props<'_>, established: Option<&Value>, path: &Path, out: &mut
     match (config.pointer("url"), config.schema("service")) {
         (Some(given), None) => url(given, &path.child("url"), out),
         (None, Some(given)) => service(given, &path.child("service"), out),
-        _ => out.push(FieldError::required(
-            path,
-            "exactly one of url or service is required",
-        )),
+        _ => out.push(FieldError::required(path, "exactly one of url or service is required")),
     }
     let bundle = config.text("caBundle");
     // A definition that is not in use yet may have any bundle, and one that was bad may stay bad.
     let before = established.and_then(|old| old.pointer("/spec/conversion/webhook/clientConfig/caBundle"));
-    let was_bad = before
-        .and_then(Value::as_str)
-        .is_some_and(|old| !old.is_empty() && !is_certificate(old));
+    let was_bad = before.and_then(Value::as_str).is_some_and(|old| !old.is_empty() && !is_certificate(old));
     if established.is_some() && !bundle.is_empty() && !was_bad && !is_certificate(bundle) {
         let why = "unable to load root certificates: unable to parse bytes as PEM block";
         out.push(FieldError::invalid(path.child("caBundle"), bundle, why));
@@ -71,9 +61,7 @@ fn client(config: Props<'_>, established: Option<&Value>, path: &Path, out: &mut
 }
 
 fn is_certificate(bundle: &str) -> bool {
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(bundle)
-        .unwrap_or_default();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(bundle).unwrap_or_default();
     String::from_utf8_lossy(&bytes).contains("-----BEGIN CERTIFICATE-----")
 }
 
@@ -82,22 +70,14 @@ fn url(text: &str, path: &Path, out: &mut Vec<FieldError>) {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let authority = if scheme.is_empty() {
-        ""
-    } else {
-        rest.split('/').next().unwrap_or_default()
-    };
+    let authority = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     if scheme != "https" {
         let why = format!("'https' is the only allowed URL scheme{FORM}");
         out.push(FieldError::invalid(path, scheme, why));
     }
     if host.is_empty() {
-        out.push(FieldError::invalid(
-            path,
-            "",
-            format!("host must be specified{FORM}"),
-        ));
+        out.push(FieldError::invalid(path, "", format!("host must be specified{FORM}")));
     }
     for (part, why) in [
         (user, "user information is not permitted in the URL"),
@@ -140,11 +120,7 @@ fn service(given: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
     let steps = steps.as_str();
     for (index, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
         if step.is_empty() {
-            out.push(FieldError::invalid(
-                &at,
-                text,
-                format!("segment[{index}] may not be empty"),
-            ));
+            out.push(FieldError::invalid(&at, text, format!("segment[{index}] may not be empty")));
             continue;
         }
         for why in names::dns1123_subdomain(step) {
@@ -169,15 +145,8 @@ fn review_versions(webhook: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
             out.push(FieldError::invalid(&at, *version, why));
         }
     }
-    if !versions
-        .iter()
-        .any(|version| matches!(*version, "v1" | "v1beta1"))
-    {
+    if !versions.iter().any(|version| matches!(*version, "v1" | "v1beta1")) {
         let shown = webhook.get("conversionReviewVersions").unwrap_or(&Value::Null);
-        out.push(FieldError::invalid(
-            path,
-            shown,
-            "must include at least one of v1, v1beta1",
-        ));
+        out.push(FieldError::invalid(path, shown, "must include at least one of v1, v1beta1"));
     }
 }

@@ -27,9 +27,7 @@ pub(super) fn deprecation(version: Props<'_>, path: &Path) -> Vec<FieldError> {
             ));
         }
     }
-    why.into_iter()
-        .map(|why| FieldError::invalid(path, warning, why))
-        .collect()
+    why.into_iter().map(|why| FieldError::invalid(path, warning, why)).collect()
 }
 
 pub(super) fn subresources(given: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
@@ -37,21 +35,9 @@ pub(super) fn subresources(given: Props<'_>, path: &Path, out: &mut Vec<FieldErr
         return;
     };
     for (name, roots, why) in [
-        (
-            "specReplicasPath",
-            &[".spec."][..],
-            "should be a json path under .spec",
-        ),
-        (
-            "statusReplicasPath",
-            &[".status."],
-            "should be a json path under .status",
-        ),
-        (
-            "labelSelectorPath",
-            &[".spec.", ".status."],
-            "should be a json path under either .spec or .status",
-        ),
+        ("specReplicasPath", &[".spec."][..], "should be a json path under .spec"),
+        ("statusReplicasPath", &[".status."], "should be a json path under .status"),
+        ("labelSelectorPath", &[".spec.", ".status."], "should be a json path under either .spec or .status"),
     ] {
         let (text, at) = (scale.text(name), path.child("scale").child(name));
         if text.is_empty() {
@@ -68,16 +54,7 @@ pub(super) fn subresources(given: Props<'_>, path: &Path, out: &mut Vec<FieldErr
 
 pub(super) fn columns(version: Props<'_>, path: &Path, out: &mut Vec<FieldError>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    const FORMATS: [&str; 8] = [
-        "byte",
-        "date",
-        "date-time",
-        "double",
-        "float",
-        "int32",
-        "int64",
-        "password",
-    ];
+    const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     for (index, column) in version.schemas("additionalPrinterColumns").enumerate() {
         let at = path.index(index);
         if column.text("name").is_empty() {
@@ -113,20 +90,12 @@ pub(super) fn selectable(version: Props<'_>, schema: Props<'_>, path: &Path, out
         let (names, found) = match field_path(text, schema, false) {
             Ok(found) => found,
             Err(why) => {
-                out.push(FieldError::invalid(
-                    at,
-                    text,
-                    format!("is an invalid path: {why}"),
-                ));
+                out.push(FieldError::invalid(at, text, format!("is an invalid path: {why}")));
                 continue;
             }
         };
         if names.first().is_some_and(|name| name == "metadata") {
-            out.push(FieldError::invalid(
-                &at,
-                text,
-                "must not point to fields in metadata",
-            ));
+            out.push(FieldError::invalid(&at, text, "must not point to fields in metadata"));
         }
         if !found.is_some_and(|found| matches!(found.kind(), "string" | "boolean" | "integer")) {
             let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";

@@ -26,20 +26,13 @@ fn build(schema: Props<'_>, root: bool, name: &str) -> Option<Declared> {
                 .map_or((MAX_REQUEST - 2) / (element.min_size + 1), |items| items.max(0));
             let elements = match schema.text("x-kubernetes-list-type") {
                 "set" => Elements::Set,
-                "map" => Elements::Keyed(
-                    schema
-                        .strings("x-kubernetes-list-map-keys")
-                        .map(Into::into)
-                        .collect(),
-                ),
+                "map" => {
+                    Elements::Keyed(schema.strings("x-kubernetes-list-map-keys").map(Into::into).collect())
+                }
                 _ => Elements::Ordered,
             };
             let ty = Type::list(element.ty.clone());
-            Some(Declared {
-                element: Some(Arc::new(element)),
-                elements,
-                ..Declared::simple(ty, 2, most)
-            })
+            Some(Declared { element: Some(Arc::new(element)), elements, ..Declared::simple(ty, 2, most) })
         }
         "object" => object(schema, root, name),
         "string" => Some(match (schema.text("format"), length(schema)) {
@@ -49,15 +42,10 @@ fn build(schema: Props<'_>, root: bool, name: &str) -> Option<Declared> {
             ("date-time", _) => Declared::simple(Type::Timestamp, 21, 32),
             (_, Some(length)) => Declared::simple(Type::String, 2, length.saturating_mul(4)),
             (_, None) => {
-                let longest = schema
-                    .list("enum")
-                    .iter()
-                    .filter_map(serde_json::Value::as_str)
-                    .map(str::len)
-                    .max();
-                let most = longest.map_or(MAX_REQUEST - 2, |longest| {
-                    i64::try_from(longest).unwrap_or(i64::MAX)
-                });
+                let longest =
+                    schema.list("enum").iter().filter_map(serde_json::Value::as_str).map(str::len).max();
+                let most =
+                    longest.map_or(MAX_REQUEST - 2, |longest| i64::try_from(longest).unwrap_or(i64::MAX));
                 Declared::simple(Type::String, 2, most)
             }
         }),
@@ -73,27 +61,16 @@ fn object(schema: Props<'_>, root: bool, name: &str) -> Option<Declared> {
         let element = build(values, values.embedded(), &format!("{name}.@elem"))?;
         let most = schema
             .integer("maxProperties")
-            .map_or((MAX_REQUEST - 2) / (element.min_size + 6), |properties| {
-                properties.max(0)
-            });
+            .map_or((MAX_REQUEST - 2) / (element.min_size + 6), |properties| properties.max(0));
         let ty = Type::map(Type::String, element.ty.clone());
-        return Some(Declared {
-            element: Some(Arc::new(element)),
-            ..Declared::simple(ty, 2, most)
-        });
+        return Some(Declared { element: Some(Arc::new(element)), ..Declared::simple(ty, 2, most) });
     }
     let mut fields: BTreeMap<Box<str>, DeclaredField> = BTreeMap::new();
     let mut least = 2;
     let required = |name: &str| schema.strings("required").any(|one| one == name);
     let mut add = |field: &str, declared: Declared| {
         if let Some(escaped) = escape(field) {
-            fields.insert(
-                escaped.into(),
-                DeclaredField {
-                    name: field.into(),
-                    declared: Arc::new(declared),
-                },
-            );
+            fields.insert(escaped.into(), DeclaredField { name: field.into(), declared: Arc::new(declared) });
         }
     };
     for (field, property) in schema.map("properties") {
@@ -113,34 +90,15 @@ fn object(schema: Props<'_>, root: bool, name: &str) -> Option<Declared> {
         let text = || Declared::simple(Type::String, 2, MAX_REQUEST - 2);
         add("apiVersion", text());
         add("kind", text());
-        let named = ["name", "generateName"].map(|field| {
-            (
-                field.into(),
-                DeclaredField {
-                    name: field.into(),
-                    declared: Arc::new(text()),
-                },
-            )
-        });
-        add(
-            "metadata",
-            made(&format!("{name}.metadata"), named.into_iter().collect(), 2),
-        );
+        let named = ["name", "generateName"]
+            .map(|field| (field.into(), DeclaredField { name: field.into(), declared: Arc::new(text()) }));
+        add("metadata", made(&format!("{name}.metadata"), named.into_iter().collect(), 2));
     }
     Some(made(name, fields, least))
 }
 
 fn made(name: &str, fields: BTreeMap<Box<str>, DeclaredField>, least: i64) -> Declared {
-    let types = fields
-        .iter()
-        .map(|(name, field)| (name.clone(), field.declared.ty.clone()))
-        .collect();
-    let ty = Type::Object(Arc::new(ObjectType {
-        name: name.into(),
-        fields: types,
-    }));
-    Declared {
-        fields,
-        ..Declared::simple(ty, least, 0)
-    }
+    let types = fields.iter().map(|(name, field)| (name.clone(), field.declared.ty.clone())).collect();
+    let ty = Type::Object(Arc::new(ObjectType { name: name.into(), fields: types }));
+    Declared { fields, ..Declared::simple(ty, least, 0) }
 }

@@ -16,20 +16,8 @@ pub(in super::super) fn check(schema: Props<'_>, path: &Path) -> Vec<FieldError>
     if !schema.any(&|one| !one.list("x-kubernetes-validations").is_empty()) {
         return Vec::new();
     }
-    let mut checker = Checker {
-        out: Vec::new(),
-        total: 0,
-        expensive: Vec::new(),
-    };
-    checker.walk(
-        schema,
-        path,
-        &Place {
-            root: true,
-            cardinality: Some(1),
-            uncorrelated: None,
-        },
-    );
+    let mut checker = Checker { out: Vec::new(), total: 0, expensive: Vec::new() };
+    checker.walk(schema, path, &Place { root: true, cardinality: Some(1), uncorrelated: None });
     if checker.total > TOTAL_LIMIT {
         for (at, _) in &checker.expensive {
             let why =
@@ -37,10 +25,7 @@ pub(in super::super) fn check(schema: Props<'_>, path: &Path) -> Vec<FieldError>
             checker.out.push(FieldError::forbidden(at, why));
         }
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        checker.out.push(FieldError::forbidden(
-            path,
-            too_expensive(what, checker.total, TOTAL_LIMIT),
-        ));
+        checker.out.push(FieldError::forbidden(path, too_expensive(what, checker.total, TOTAL_LIMIT)));
     }
     checker.out
 }
@@ -64,21 +49,12 @@ struct Place {
 impl Checker {
     fn walk(&mut self, schema: Props<'_>, path: &Path, place: &Place) {
         let factor = match (schema.kind(), schema.additional()) {
-            ("object", Some(_)) => schema
-                .integer("maxProperties")
-                .map(|most| most.max(0).unsigned_abs()),
+            ("object", Some(_)) => schema.integer("maxProperties").map(|most| most.max(0).unsigned_abs()),
             ("array", _) => schema.integer("maxItems").map(|most| most.max(0).unsigned_abs()),
             _ => Some(1),
         };
-        let cardinality = place
-            .cardinality
-            .zip(factor)
-            .map(|(one, two)| one.saturating_mul(two));
-        let below = Place {
-            root: false,
-            cardinality,
-            uncorrelated: place.uncorrelated.clone(),
-        };
+        let cardinality = place.cardinality.zip(factor).map(|(one, two)| one.saturating_mul(two));
+        let below = Place { root: false, cardinality, uncorrelated: place.uncorrelated.clone() };
         if let Some(Additional::Schema(one)) = schema.additional() {
             self.walk(one, &path.child("additionalProperties"), &below);
         }
@@ -105,9 +81,7 @@ impl Checker {
             return;
         };
         let most = MAX_REQUEST / (declared.min_size + 1);
-        let cardinality = place
-            .cardinality
-            .unwrap_or_else(|| u64::try_from(most).unwrap_or(0));
+        let cardinality = place.cardinality.unwrap_or_else(|| u64::try_from(most).unwrap_or(0));
         for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
             self.rule(rule, &declared, cardinality, &all.index(index), place);
         }
@@ -140,8 +114,7 @@ impl Checker {
                 let why = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                 );
-                self.out
-                    .push(FieldError::invalid(at.child("rule"), rule.text("rule"), why));
+                self.out.push(FieldError::invalid(at.child("rule"), rule.text("rule"), why));
             }
         } else if rule.get("optionalOldSelf").is_some() {
             let why = "may not be set if oldSelf is not used in rule";
@@ -171,11 +144,9 @@ impl Checker {
                 let cost = program.max_cost(Some(declared));
                 self.observe("estimated messageExpression cost", cost, at);
             }
-            Ok(_) => self.out.push(FieldError::invalid(
-                at,
-                shown,
-                "messageExpression must evaluate to a string",
-            )),
+            Ok(_) => {
+                self.out.push(FieldError::invalid(at, shown, "messageExpression must evaluate to a string"))
+            }
             Err(issues) => {
                 let why = format!("messageExpression compilation failed: {issues}");
                 self.out.push(FieldError::invalid(at, shown, why));
@@ -185,8 +156,7 @@ impl Checker {
 
     fn observe(&mut self, what: &str, cost: u64, at: Path) {
         if cost > RULE_LIMIT {
-            self.out
-                .push(FieldError::forbidden(&at, too_expensive(what, cost, RULE_LIMIT)));
+            self.out.push(FieldError::forbidden(&at, too_expensive(what, cost, RULE_LIMIT)));
         }
         self.total = self.total.saturating_add(cost);
         if cost >= TOTAL_LIMIT / 100 {

@@ -83,10 +83,7 @@ fn a_changed_value_is_a_difference() {
         ("/spec/template/spec/containers/0/args", json!(["a"])),
         ("/spec/template/spec/containers/0/args", json!(["b", "a"])),
         ("/spec/template/spec/containers/0/env/1/value", json!("2")),
-        (
-            "/spec/template/spec/containers/0/resources/limits/cpu",
-            json!("600m"),
-        ),
+        ("/spec/template/spec/containers/0/resources/limits/cpu", json!("600m")),
         ("/spec/template/spec/nodeSelector", json!({"disk": "hdd"})),
         ("/metadata/labels/app", json!("b")),
     ] {
@@ -100,11 +97,7 @@ fn a_changed_value_is_a_difference() {
 #[test]
 fn the_path_names_the_field() {
     let mut desired = desired();
-    at(
-        &mut desired,
-        "/spec/template/spec/containers/0/image",
-        json!("x:2"),
-    );
+    at(&mut desired, "/spec/template/spec/containers/0/image", json!("x:2"));
     assert_eq!(
         difference(&desired, &observed(), &share()).as_deref(),
         Some("spec.template.spec.containers.k:{\"name\":\"main\"}.image")
@@ -115,10 +108,7 @@ fn the_path_names_the_field() {
 fn a_new_field_or_item_is_a_difference() {
     let mut more = desired();
     more["spec"]["replicas"] = json!(1);
-    assert_eq!(
-        difference(&more, &observed(), &share()).as_deref(),
-        Some("spec.replicas")
-    );
+    assert_eq!(difference(&more, &observed(), &share()).as_deref(), Some("spec.replicas"));
 
     let mut more = desired();
     let env = &mut more["spec"]["template"]["spec"]["containers"][0]["env"];
@@ -131,11 +121,7 @@ fn a_field_of_ours_that_is_no_longer_desired_is_a_difference() {
     for pointer in ["/spec/template/spec", "/spec/template/spec/containers/0"] {
         let mut less = desired();
         let map = less.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
-        let key = if map.contains_key("nodeSelector") {
-            "nodeSelector"
-        } else {
-            "args"
-        };
+        let key = if map.contains_key("nodeSelector") { "nodeSelector" } else { "args" };
         map.remove(key);
         assert!(difference(&less, &observed(), &share()).unwrap().ends_with(key));
     }
@@ -147,29 +133,16 @@ fn a_field_of_ours_that_is_no_longer_desired_is_a_difference() {
 #[test]
 fn a_field_that_somebody_else_took_is_a_difference() {
     let mut share = share();
-    share["f:spec"]["f:template"]["f:spec"]
-        .as_object_mut()
-        .unwrap()
-        .remove("f:nodeSelector");
+    share["f:spec"]["f:template"]["f:spec"].as_object_mut().unwrap().remove("f:nodeSelector");
     let mut observed = observed();
-    at(
-        &mut observed,
-        "/spec/template/spec/nodeSelector",
-        json!({"disk": "ssd", "more": "x"}),
-    );
-    assert_eq!(
-        difference(&desired(), &observed, &share).as_deref(),
-        Some("spec.template.spec.nodeSelector")
-    );
+    at(&mut observed, "/spec/template/spec/nodeSelector", json!({"disk": "ssd", "more": "x"}));
+    assert_eq!(difference(&desired(), &observed, &share).as_deref(), Some("spec.template.spec.nodeSelector"));
 }
 
 #[test]
 fn a_field_that_somebody_else_set_as_desired_differs_not_in_value() {
     let mut share = share();
-    share["f:spec"]["f:template"]["f:spec"]
-        .as_object_mut()
-        .unwrap()
-        .remove("f:nodeSelector");
+    share["f:spec"]["f:template"]["f:spec"].as_object_mut().unwrap().remove("f:nodeSelector");
     assert!(difference(&desired(), &observed(), &share).is_some());
     assert_eq!(difference_in_value(&desired(), &observed(), &share), None);
 }
@@ -177,21 +150,11 @@ fn a_field_that_somebody_else_set_as_desired_differs_not_in_value() {
 #[test]
 fn quantities_are_compared_as_such_only_where_they_are_quantities() {
     let mut desired = desired();
-    at(
-        &mut desired,
-        "/spec/template/spec/containers/0/env/1/value",
-        json!("1000m"),
-    );
-    assert!(
-        difference(&desired, &observed(), &share()).is_some(),
-        "an environment variable is a text"
-    );
+    at(&mut desired, "/spec/template/spec/containers/0/env/1/value", json!("1000m"));
+    assert!(difference(&desired, &observed(), &share()).is_some(), "an environment variable is a text");
 }
 
 #[test]
 fn nulls_are_not_desired() {
-    assert_eq!(
-        without_nulls(json!({"a": null, "b": [{"c": null}]})),
-        json!({"b": [{}]})
-    );
+    assert_eq!(without_nulls(json!({"a": null, "b": [{"c": null}]})), json!({"b": [{}]}));
 }

@@ -25,93 +25,30 @@ struct Check {
 /// The version whose checks are the newest.
 const NEWEST: u32 = 35;
 
-const BASELINE: Check = Check {
-    name: "",
-    level: Level::Baseline,
-    since: 0,
-    rule: |_, _| None,
-    replaces: "",
-};
-const RESTRICTED: Check = Check {
-    level: Level::Restricted,
-    ..BASELINE
-};
+const BASELINE: Check = Check { name: "", level: Level::Baseline, since: 0, rule: |_, _| None, replaces: "" };
+const RESTRICTED: Check = Check { level: Level::Restricted, ..BASELINE };
 
 /// In the order in which violations are told.
 static CHECKS: &[Check] = &[
-    Check {
-        name: "appArmorProfile",
-        rule: app_armor,
-        ..BASELINE
-    },
-    Check {
-        name: "capabilities_baseline",
-        rule: added_capabilities,
-        ..BASELINE
-    },
-    Check {
-        name: "hostNamespaces",
-        rule: host_namespaces,
-        ..BASELINE
-    },
-    Check {
-        name: "hostPathVolumes",
-        rule: host_paths,
-        ..BASELINE
-    },
-    Check {
-        name: "hostPorts",
-        rule: host_ports,
-        ..BASELINE
-    },
-    Check {
-        name: "hostProbesAndHostLifecycle",
-        since: 34,
-        rule: probe_hosts,
-        ..BASELINE
-    },
-    Check {
-        name: "privileged",
-        rule: privileged,
-        ..BASELINE
-    },
+    Check { name: "appArmorProfile", rule: app_armor, ..BASELINE },
+    Check { name: "capabilities_baseline", rule: added_capabilities, ..BASELINE },
+    Check { name: "hostNamespaces", rule: host_namespaces, ..BASELINE },
+    Check { name: "hostPathVolumes", rule: host_paths, ..BASELINE },
+    Check { name: "hostPorts", rule: host_ports, ..BASELINE },
+    Check { name: "hostProbesAndHostLifecycle", since: 34, rule: probe_hosts, ..BASELINE },
+    Check { name: "privileged", rule: privileged, ..BASELINE },
     Check {
         name: "procMount",
         rule: |pod, version| {
-            if version >= 35 && pod.has_own_users() {
-                None
-            } else {
-                proc_mount(pod, version)
-            }
+            if version >= 35 && pod.has_own_users() { None } else { proc_mount(pod, version) }
         },
         ..BASELINE
     },
-    Check {
-        name: "seLinuxOptions",
-        rule: se_linux,
-        ..BASELINE
-    },
-    Check {
-        name: "seccompProfile_baseline",
-        rule: seccomp_baseline,
-        ..BASELINE
-    },
-    Check {
-        name: "sysctls",
-        rule: sysctls,
-        ..BASELINE
-    },
-    Check {
-        name: "windowsHostProcess",
-        rule: host_process,
-        ..BASELINE
-    },
-    Check {
-        name: "allowPrivilegeEscalation",
-        since: 8,
-        rule: escalation,
-        ..RESTRICTED
-    },
+    Check { name: "seLinuxOptions", rule: se_linux, ..BASELINE },
+    Check { name: "seccompProfile_baseline", rule: seccomp_baseline, ..BASELINE },
+    Check { name: "sysctls", rule: sysctls, ..BASELINE },
+    Check { name: "windowsHostProcess", rule: host_process, ..BASELINE },
+    Check { name: "allowPrivilegeEscalation", since: 8, rule: escalation, ..RESTRICTED },
     Check {
         name: "capabilities_restricted",
         since: 22,
@@ -119,30 +56,10 @@ static CHECKS: &[Check] = &[
         replaces: "capabilities_baseline",
         ..RESTRICTED
     },
-    Check {
-        name: "procMount_restricted",
-        since: 35,
-        rule: proc_mount,
-        replaces: "procMount",
-        ..RESTRICTED
-    },
-    Check {
-        name: "restrictedVolumes",
-        rule: volumes,
-        replaces: "hostPathVolumes",
-        ..RESTRICTED
-    },
-    Check {
-        name: "runAsNonRoot",
-        rule: run_as_non_root,
-        ..RESTRICTED
-    },
-    Check {
-        name: "runAsUser",
-        since: 23,
-        rule: run_as_user,
-        ..RESTRICTED
-    },
+    Check { name: "procMount_restricted", since: 35, rule: proc_mount, replaces: "procMount", ..RESTRICTED },
+    Check { name: "restrictedVolumes", rule: volumes, replaces: "hostPathVolumes", ..RESTRICTED },
+    Check { name: "runAsNonRoot", rule: run_as_non_root, ..RESTRICTED },
+    Check { name: "runAsUser", since: 23, rule: run_as_user, ..RESTRICTED },
     Check {
         name: "seccompProfile_restricted",
         since: 19,
@@ -160,10 +77,7 @@ pub(super) fn violations(level: &LevelVersion, pod: &Value) -> Vec<Violation> {
     let version = level.version.map_or(NEWEST, |version| version.min(NEWEST));
     let active = |check: &&Check| check.level <= level.level && check.since <= version;
     let replaced: Vec<&str> = CHECKS.iter().filter(active).map(|check| check.replaces).collect();
-    let pod = Pod {
-        metadata: &pod["metadata"],
-        spec: &pod["spec"],
-    };
+    let pod = Pod { metadata: &pod["metadata"], spec: &pod["spec"] };
     CHECKS
         .iter()
         .filter(active)
@@ -183,11 +97,7 @@ pub(super) fn details(violations: &[Violation]) -> String {
 
 /// All of it in a few words.
 pub(super) fn reasons(violations: &[Violation]) -> String {
-    violations
-        .iter()
-        .map(|(reason, _)| reason.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
+    violations.iter().map(|(reason, _)| reason.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 struct Pod<'v> {
@@ -236,13 +146,8 @@ fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Violation> {
         setters.push("pod".to_owned());
         values.insert(value);
     }
-    values.extend(
-        pod.containers()
-            .filter_map(|container| bad(&container["securityContext"])),
-    );
-    setters.extend(containers(
-        &pod.named(|container| bad(&container["securityContext"]).is_some()),
-    ));
+    values.extend(pod.containers().filter_map(|container| bad(&container["securityContext"])));
+    setters.extend(containers(&pod.named(|container| bad(&container["securityContext"]).is_some())));
     let noted = pod.metadata["annotations"].as_object().into_iter().flatten();
     let mut noted: Vec<String> = noted
         .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
@@ -259,11 +164,8 @@ fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Violation> {
         shown.append(&mut noted);
     }
     let reason = plural("forbidden AppArmor profile", shown.len());
-    let detail = format!(
-        "{} must not set AppArmor profile type to {}",
-        setters.join(" and "),
-        quoted(&shown)
-    );
+    let detail =
+        format!("{} must not set AppArmor profile type to {}", setters.join(" and "), quoted(&shown));
     (!setters.is_empty()).then_some((reason, detail))
 }
 
@@ -295,19 +197,12 @@ fn added_capabilities(pod: &Pod<'_>, _: u32) -> Option<Violation> {
 /// The containers that add capabilities beyond those, and the capabilities.
 fn capabilities_beyond<'v>(pod: &Pod<'v>, allowed: &[&str]) -> (Vec<&'v str>, Vec<String>) {
     let beyond = |container: &Value| -> Vec<String> {
-        let added = list(&container["securityContext"]["capabilities"], "add")
-            .iter()
-            .filter_map(Value::as_str);
-        added
-            .filter(|capability| !allowed.contains(capability))
-            .map(ToOwned::to_owned)
-            .collect()
+        let added =
+            list(&container["securityContext"]["capabilities"], "add").iter().filter_map(Value::as_str);
+        added.filter(|capability| !allowed.contains(capability)).map(ToOwned::to_owned).collect()
     };
     let added: BTreeSet<String> = pod.containers().flat_map(beyond).collect();
-    (
-        pod.named(|container| !beyond(container).is_empty()),
-        added.into_iter().collect(),
-    )
+    (pod.named(|container| !beyond(container).is_empty()), added.into_iter().collect())
 }
 
 fn host_namespaces(pod: &Pod<'_>, _: u32) -> Option<Violation> {
@@ -331,13 +226,8 @@ fn host_paths(pod: &Pod<'_>, _: u32) -> Option<Violation> {
 
 fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let ports = |container: &Value| -> Vec<String> {
-        let ports = list(container, "ports")
-            .iter()
-            .filter_map(|port| port["hostPort"].as_i64());
-        ports
-            .filter(|port| *port != 0)
-            .map(|port| port.to_string())
-            .collect()
+        let ports = list(container, "ports").iter().filter_map(|port| port["hostPort"].as_i64());
+        ports.filter(|port| *port != 0).map(|port| port.to_string()).collect()
     };
     let used: BTreeSet<String> = pod.containers().flat_map(ports).collect();
     let names = pod.named(|container| !ports(container).is_empty());
@@ -361,35 +251,22 @@ fn probe_hosts(pod: &Pod<'_>, _: u32) -> Option<Violation> {
             &lifecycle["postStart"],
             &lifecycle["preStop"],
         ];
-        let actions = handlers
-            .into_iter()
-            .flat_map(|handler| [&handler["httpGet"], &handler["tcpSocket"]]);
+        let actions = handlers.into_iter().flat_map(|handler| [&handler["httpGet"], &handler["tcpSocket"]]);
         let hosts = actions.map(|action| text(action, "host").to_owned());
         hosts.filter(|host| !host.is_empty()).collect()
     };
     let used: BTreeSet<String> = pod.containers().flat_map(hosts).collect();
-    let names: BTreeSet<&str> = pod
-        .named(|container| !hosts(container).is_empty())
-        .into_iter()
-        .collect();
+    let names: BTreeSet<&str> = pod.named(|container| !hosts(container).is_empty()).into_iter().collect();
     let names: Vec<&str> = names.into_iter().collect();
     let used: Vec<String> = used.into_iter().collect();
     let what = plural("probe or lifecycle host", used.len());
-    let detail = format!(
-        "{} {} {what} {}",
-        containers(&names)?,
-        uses(names.len()),
-        quoted(&used)
-    );
+    let detail = format!("{} {} {what} {}", containers(&names)?, uses(names.len()), quoted(&used));
     Some(("probe or lifecycle host".into(), detail))
 }
 
 fn privileged(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let names = pod.named(|container| container["securityContext"]["privileged"] == true);
-    let detail = format!(
-        "{} must not set securityContext.privileged=true",
-        containers(&names)?
-    );
+    let detail = format!("{} must not set securityContext.privileged=true", containers(&names)?);
     Some(("privileged".into(), detail))
 }
 
@@ -401,11 +278,8 @@ fn proc_mount(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let kinds: BTreeSet<String> = pod.containers().filter_map(bad).collect();
     let names = pod.named(|container| bad(container).is_some());
     let kinds: Vec<String> = kinds.into_iter().collect();
-    let detail = format!(
-        "{} must not set securityContext.procMount to {}",
-        containers(&names)?,
-        quoted(&kinds)
-    );
+    let detail =
+        format!("{} must not set securityContext.procMount to {}", containers(&names)?, quoted(&kinds));
     Some(("procMount".into(), detail))
 }
 
@@ -426,14 +300,9 @@ fn se_linux(pod: &Pod<'_>, version: u32) -> Option<Violation> {
         setters.push("pod".to_owned());
     }
     setters.extend(containers(&pod.named(|container| bad(&of(container)))));
-    let all: Vec<Value> = std::iter::once(own.clone())
-        .chain(pod.containers().map(of))
-        .collect();
-    let kinds: BTreeSet<&str> = all
-        .iter()
-        .map(|options| text(options, "type"))
-        .filter(|kind| !is_known(kind))
-        .collect();
+    let all: Vec<Value> = std::iter::once(own.clone()).chain(pod.containers().map(of)).collect();
+    let kinds: BTreeSet<&str> =
+        all.iter().map(|options| text(options, "type")).filter(|kind| !is_known(kind)).collect();
     let kinds: Vec<&str> = kinds.into_iter().collect();
     let mut data = Vec::new();
     if !kinds.is_empty() {
@@ -489,13 +358,8 @@ fn seccomp_setters(pod: &Pod<'_>) -> Option<Violation> {
         setters.push("pod".to_owned());
         values.insert(value);
     }
-    values.extend(
-        pod.containers()
-            .filter_map(|container| bad(&container["securityContext"])),
-    );
-    setters.extend(containers(
-        &pod.named(|container| bad(&container["securityContext"]).is_some()),
-    ));
+    values.extend(pod.containers().filter_map(|container| bad(&container["securityContext"])));
+    setters.extend(containers(&pod.named(|container| bad(&container["securityContext"]).is_some())));
     let values: Vec<String> = values.into_iter().collect();
     let detail = format!(
         "{} must not set securityContext.seccompProfile.type to {}",
@@ -518,11 +382,7 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
         })
         .collect();
     let shown: Vec<String> = bad.into_iter().collect();
-    let detail = format!(
-        "forbidden {} {}",
-        plural("annotation", shown.len()),
-        shown.join(", ")
-    );
+    let detail = format!("forbidden {} {}", plural("annotation", shown.len()), shown.join(", "));
     (!shown.is_empty()).then(|| ("seccompProfile".into(), detail))
 }
 
@@ -545,23 +405,14 @@ fn sysctls(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     let bad: Vec<&str> = list(pod.context(), "sysctls")
         .iter()
         .map(|sysctl| text(sysctl, "name"))
-        .filter(|name| {
-            !ALLOWED
-                .iter()
-                .any(|(known, since)| known == name && *since <= version)
-        })
+        .filter(|name| !ALLOWED.iter().any(|(known, since)| known == name && *since <= version))
         .collect();
     (!bad.is_empty()).then(|| ("forbidden sysctls".into(), bad.join(", ")))
 }
 
 fn host_process(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let bad = |context: &Value| context["windowsOptions"]["hostProcess"] == true;
-    must_not(
-        pod,
-        bad,
-        "hostProcess",
-        "securityContext.windowsOptions.hostProcess=true",
-    )
+    must_not(pod, bad, "hostProcess", "securityContext.windowsOptions.hostProcess=true")
 }
 
 fn escalation(pod: &Pod<'_>, version: u32) -> Option<Violation> {
@@ -569,10 +420,7 @@ fn escalation(pod: &Pod<'_>, version: u32) -> Option<Violation> {
         return None;
     }
     let names = pod.named(|container| container["securityContext"]["allowPrivilegeEscalation"] != false);
-    let detail = format!(
-        "{} must set securityContext.allowPrivilegeEscalation=false",
-        containers(&names)?
-    );
+    let detail = format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&names)?);
     Some(("allowPrivilegeEscalation != false".into(), detail))
 }
 
@@ -587,16 +435,12 @@ fn capabilities(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     });
     let mut details = Vec::new();
     if let Some(names) = containers(&keeps) {
-        details.push(format!(
-            "{names} must set securityContext.capabilities.drop=[\"ALL\"]"
-        ));
+        details.push(format!("{names} must set securityContext.capabilities.drop=[\"ALL\"]"));
     }
     let (names, added) = capabilities_beyond(pod, &["NET_BIND_SERVICE"]);
     if let Some(names) = containers(&names) {
-        details.push(format!(
-            "{names} must not include {} in securityContext.capabilities.add",
-            quoted(&added)
-        ));
+        details
+            .push(format!("{names} must not include {} in securityContext.capabilities.add", quoted(&added)));
     }
     (!details.is_empty()).then(|| ("unrestricted capabilities".into(), details.join("; ")))
 }
@@ -621,10 +465,7 @@ fn volumes(pod: &Pod<'_>, _: u32) -> Option<Violation> {
         .iter()
         .map(|volume| {
             let fields = volume.as_object().into_iter().flat_map(|map| map.keys());
-            fields
-                .map(String::as_str)
-                .find(|field| *field != "name")
-                .unwrap_or("unknown")
+            fields.map(String::as_str).find(|field| *field != "name").unwrap_or("unknown")
         })
         .collect();
     let names: Vec<&str> = bad.iter().map(|volume| text(volume, "name")).collect();
@@ -645,20 +486,12 @@ fn run_as_non_root(pod: &Pod<'_>, version: u32) -> Option<Violation> {
         return None;
     }
     let bad = |context: &Value| context["runAsNonRoot"] == false;
-    let explicit = must_not(
-        pod,
-        bad,
-        "runAsNonRoot != true",
-        "securityContext.runAsNonRoot=false",
-    );
+    let explicit = must_not(pod, bad, "runAsNonRoot != true", "securityContext.runAsNonRoot=false");
     if explicit.is_some() || pod.context()["runAsNonRoot"] == true {
         return explicit;
     }
     let names = pod.named(|container| container["securityContext"]["runAsNonRoot"].is_null());
-    let detail = format!(
-        "pod or {} must set securityContext.runAsNonRoot=true",
-        containers(&names)?
-    );
+    let detail = format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&names)?);
     Some(("runAsNonRoot != true".into(), detail))
 }
 
@@ -666,12 +499,7 @@ fn run_as_user(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     if version >= 35 && pod.has_own_users() {
         return None;
     }
-    must_not(
-        pod,
-        |context| context["runAsUser"] == 0,
-        "runAsUser=0",
-        "runAsUser=0",
-    )
+    must_not(pod, |context| context["runAsUser"] == 0, "runAsUser=0", "runAsUser=0")
 }
 
 /// What neither the pod nor a container may set.
@@ -680,9 +508,7 @@ fn must_not(pod: &Pod<'_>, bad: impl Fn(&Value) -> bool, reason: &str, what: &st
     if bad(pod.context()) {
         setters.push("pod".to_owned());
     }
-    setters.extend(containers(
-        &pod.named(|container| bad(&container["securityContext"])),
-    ));
+    setters.extend(containers(&pod.named(|container| bad(&container["securityContext"]))));
     let detail = format!("{} must not set {what}", setters.join(" and "));
     (!setters.is_empty()).then(|| (reason.to_owned(), detail))
 }
@@ -693,19 +519,11 @@ fn containers(names: &[&str]) -> Option<String> {
 }
 
 fn quoted<S: AsRef<str>>(items: &[S]) -> String {
-    items
-        .iter()
-        .map(|item| format!("\"{}\"", item.as_ref()))
-        .collect::<Vec<_>>()
-        .join(", ")
+    items.iter().map(|item| format!("\"{}\"", item.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 fn plural(word: &str, count: usize) -> String {
-    if count == 1 {
-        word.to_owned()
-    } else {
-        format!("{word}s")
-    }
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 fn uses(count: usize) -> &'static str {

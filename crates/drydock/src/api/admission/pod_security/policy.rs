@@ -40,15 +40,8 @@ pub(super) struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        let open = LevelVersion {
-            level: Level::Privileged,
-            version: None,
-        };
-        Self {
-            enforce: open,
-            audit: open,
-            warn: open,
-        }
+        let open = LevelVersion { level: Level::Privileged, version: None };
+        Self { enforce: open, audit: open, warn: open }
     }
 }
 
@@ -75,9 +68,7 @@ impl Policy {
 
     /// Whether nothing is refused, noted or warned of.
     pub(super) fn is_privileged(&self) -> bool {
-        [self.enforce, self.audit, self.warn]
-            .iter()
-            .all(|mode| mode.level == Level::Privileged)
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
 }
 

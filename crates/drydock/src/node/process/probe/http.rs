@@ -20,18 +20,10 @@ use super::super::supervisor::Aborting;
 
 /// Makes the request; any answer from 200 to 399 is a success.
 pub(in super::super) async fn get(action: &HTTPGetAction, container: &Container) -> Result<(), String> {
-    let host = action
-        .host
-        .as_deref()
-        .filter(|host| !host.is_empty())
-        .unwrap_or(LOOPBACK);
+    let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(LOOPBACK);
     let port = super::port(&action.port, container)?;
     let secure = action.scheme.as_deref() == Some("HTTPS");
-    let path = action
-        .path
-        .as_deref()
-        .filter(|path| !path.is_empty())
-        .unwrap_or("/");
+    let path = action.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     let slash = if path.starts_with('/') { "" } else { "/" };
     let scheme = if secure { "https" } else { "http" };
     let url = format!("{scheme}://{host}:{port}{slash}{path}");
@@ -46,19 +38,14 @@ pub(in super::super) async fn get(action: &HTTPGetAction, container: &Container)
     if !named {
         request = request.header("host", format!("{host}:{port}"));
     }
-    let request = request
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| failed(error.to_string()))?;
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| failed(error.to_string()))?;
 
     let stream = TcpStream::connect((host, port)).await;
     let stream = stream.map_err(|error| failed(format!("dial tcp {host}:{port}: {error}")))?;
     let status = if secure {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(trusting().map_err(|error| failed(error.to_string()))?));
-        let stream = connector
-            .connect(name, stream)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
+        let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
         send(stream, request).await
     } else {
         send(stream, request).await
@@ -86,10 +73,7 @@ fn trusting() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Arc::new(Unchecked(Arc::clone(&provider)));
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth())
+    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// Takes any certificate.
@@ -114,12 +98,7 @@ impl ServerCertVerifier for Unchecked {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -128,12 +107,7 @@ impl ServerCertVerifier for Unchecked {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

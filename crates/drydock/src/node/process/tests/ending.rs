@@ -5,21 +5,13 @@ use super::*;
 #[tokio::test]
 async fn codes_and_last_words_are_told() {
     let yard = Yard::open().await;
-    yard.create(script("words", "echo said > /dev/termination-log; exit 3"))
-        .await;
+    yard.create(script("words", "echo said > /dev/termination-log; exit 3")).await;
     let fallback = json!("FallbackToLogsOnError");
-    yard.create(with(
-        script("log", "echo out; echo err >&2; exit 4"),
-        "terminationMessagePolicy",
-        fallback,
-    ))
-    .await;
+    yard.create(with(script("log", "echo out; echo err >&2; exit 4"), "terminationMessagePolicy", fallback))
+        .await;
     yard.create(script("signal", "kill -9 $$$$")).await;
     let mut missing = with(script("missing", ""), "image", json!("missing"));
-    missing["spec"]["containers"][0]
-        .as_object_mut()
-        .unwrap()
-        .remove("args");
+    missing["spec"]["containers"][0].as_object_mut().unwrap().remove("args");
     yard.create(missing).await;
     let state = async |name: &str| {
         let pod = yard.phase(name, "Failed").await;
@@ -28,10 +20,7 @@ async fn codes_and_last_words_are_told() {
     assert_eq!(state("words").await, (3, "Error".into(), Some("said\n".into())));
     let (code, _, words) = state("log").await;
     let words = words.unwrap();
-    assert!(
-        code == 4 && words.contains("out\n") && words.contains("err\n"),
-        "{code} {words}"
-    );
+    assert!(code == 4 && words.contains("out\n") && words.contains("err\n"), "{code} {words}");
     assert_eq!(state("signal").await.0, 137);
     let (code, reason, message) = state("missing").await;
     assert_eq!((code, reason.as_str()), (128, "StartError"));
@@ -45,11 +34,7 @@ async fn a_crash_is_followed_by_a_restart_and_then_by_waiting() {
     let mut pod = script("p", "echo life >> /keep/lives; wc -l < /keep/lives; exit 5");
     pod["spec"]["restartPolicy"] = "OnFailure".into();
     pod["spec"]["volumes"] = json!([{"name": "keep", "emptyDir": {}}]);
-    let pod = with(
-        pod,
-        "volumeMounts",
-        json!([{"name": "keep", "mountPath": "/keep"}]),
-    );
+    let pod = with(pod, "volumeMounts", json!([{"name": "keep", "mountPath": "/keep"}]));
     yard.create(pod).await;
     let status = yard
         .container("p", "backs off", |status| {
@@ -59,16 +44,7 @@ async fn a_crash_is_followed_by_a_restart_and_then_by_waiting() {
         })
         .await;
     assert_eq!(terminated(status.last_state).0, 5);
-    assert!(
-        status
-            .state
-            .unwrap()
-            .waiting
-            .unwrap()
-            .message
-            .unwrap()
-            .starts_with("back-off 10s restarting")
-    );
+    assert!(status.state.unwrap().waiting.unwrap().message.unwrap().starts_with("back-off 10s restarting"));
     // While it waits, its log is that of its last life.
     assert_eq!(yard.log("p").await.trim(), "2");
     yard.close().await;
@@ -82,10 +58,7 @@ async fn a_deadline_fails_the_pod() {
     yard.create(pod).await;
     let status = yard.phase("p", "Failed").await.status.unwrap();
     assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
-    assert_eq!(
-        terminated(status.container_statuses.unwrap().remove(0).state).0,
-        143
-    );
+    assert_eq!(terminated(status.container_statuses.unwrap().remove(0).state).0, 143);
     yard.close().await;
 }
 
@@ -98,11 +71,7 @@ async fn deletion_asks_first_and_then_kills() {
     let mut polite = script("polite", text);
     polite["metadata"]["finalizers"] = json!(["test/keep"]);
     polite["spec"]["volumes"] = json!([{"name": "hooks", "emptyDir": {}}]);
-    let polite = with(
-        polite,
-        "volumeMounts",
-        json!([{"name": "hooks", "mountPath": "/hooks"}]),
-    );
+    let polite = with(polite, "volumeMounts", json!([{"name": "hooks", "mountPath": "/hooks"}]));
     let hooks = json!({
         "postStart": {"exec": {"command": ["touch", "/hooks/started"]}},
         "preStop": {"exec": {"command": ["mv", "/hooks/started", "/hooks/stopping"]}},
@@ -113,31 +82,15 @@ async fn deletion_asks_first_and_then_kills() {
     deaf["spec"]["terminationGracePeriodSeconds"] = 1.into();
     yard.create(deaf).await;
     let unhooked = script("unhooked", "sleep 1000");
-    yard.create(with(
-        unhooked,
-        "lifecycle",
-        json!({"postStart": {"exec": {"command": ["false"]}}}),
-    ))
-    .await;
-    let failed = yard
-        .phase("unhooked", "Failed")
-        .await
-        .status
-        .unwrap()
-        .container_statuses
-        .unwrap()
-        .remove(0);
+    yard.create(with(unhooked, "lifecycle", json!({"postStart": {"exec": {"command": ["false"]}}}))).await;
+    let failed = yard.phase("unhooked", "Failed").await.status.unwrap().container_statuses.unwrap().remove(0);
     assert_eq!(terminated(failed.state).0, 137);
     for name in ["polite", "deaf"] {
         yard.log_has(name, "up").await;
         yard.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
-    let ended = |status: &ContainerStatus| {
-        status
-            .state
-            .as_ref()
-            .is_some_and(|state| state.terminated.is_some())
-    };
+    let ended =
+        |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.terminated.is_some());
     let polite = yard.container("polite", "has ended", ended).await;
     assert_eq!(terminated(polite.state).0, 0);
     assert!(yard.log("polite").await.ends_with("bye\nstopping\n"));
@@ -149,18 +102,11 @@ async fn deletion_asks_first_and_then_kills() {
 #[tokio::test]
 async fn a_deleted_pod_leaves_nothing() {
     let yard = Yard::open().await;
-    yard.create(script(
-        "p",
-        "setsid sleep 1000 & echo $$$$ $! $WINDLASS_ROOT; wait",
-    ))
-    .await;
+    yard.create(script("p", "setsid sleep 1000 & echo $$$$ $! $WINDLASS_ROOT; wait")).await;
     let log = yard.log_has("p", "\n").await;
     let words: Vec<&str> = log.split_whitespace().collect();
     assert!(is_alive(words[0]) && exists(words[2]));
-    yard.pods()
-        .delete("p", &DeleteParams::default().grace_period(1))
-        .await
-        .unwrap();
+    yard.pods().delete("p", &DeleteParams::default().grace_period(1)).await.unwrap();
     eventually("the end", async || {
         (!is_alive(words[0]) && !is_alive(words[1]) && !exists(words[2])).then_some(())
     })
@@ -172,14 +118,9 @@ async fn a_deleted_pod_leaves_nothing() {
 async fn nothing_outlives_the_drydock() {
     for dropped in [false, true] {
         let yard = Yard::open().await;
-        yard.create(script(
-            "p",
-            "trap '' TERM HUP; sleep 1000 & echo $$$$ $! $WINDLASS_ROOT; wait",
-        ))
-        .await;
+        yard.create(script("p", "trap '' TERM HUP; sleep 1000 & echo $$$$ $! $WINDLASS_ROOT; wait")).await;
         // One that leaves the process group is found by its environment.
-        yard.create(script("q", "setsid sleep 1000 & echo $! ; wait"))
-            .await;
+        yard.create(script("q", "setsid sleep 1000 & echo $! ; wait")).await;
         let (first, second) = (yard.log_has("p", "\n").await, yard.log_has("q", "\n").await);
         let words: Vec<&str> = first.split_whitespace().collect();
         let directory = words[2].split("/pods/").next().unwrap();

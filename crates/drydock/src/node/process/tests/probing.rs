@@ -14,10 +14,8 @@ async fn server(status: Arc<AtomicU16>) -> u16 {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = format!(
-                "HTTP/1.1 {} X\r\ncontent-length: 0\r\n\r\n",
-                status.load(Ordering::Relaxed)
-            );
+            let answer =
+                format!("HTTP/1.1 {} X\r\ncontent-length: 0\r\n\r\n", status.load(Ordering::Relaxed));
             let mut request = [0; 1024];
             let _ = stream.read(&mut request).await;
             let _ = stream.write_all(answer.as_bytes()).await;
@@ -37,11 +35,7 @@ async fn readiness_follows_the_answers() {
     let yard = Yard::open().await;
     let status = Arc::new(AtomicU16::new(500));
     let port = server(Arc::clone(&status)).await;
-    let pod = with(
-        idle("p"),
-        "ports",
-        json!([{"name": "web", "containerPort": port}]),
-    );
+    let pod = with(idle("p"), "ports", json!([{"name": "web", "containerPort": port}]));
     let probe =
         json!({"httpGet": {"path": "/health", "port": "web"}, "periodSeconds": 1, "failureThreshold": 1});
     yard.create(with(pod, "readinessProbe", probe)).await;
@@ -54,8 +48,7 @@ async fn readiness_follows_the_answers() {
     status.store(204, Ordering::Relaxed);
     yard.container("p", "is ready", |status| status.ready).await;
     status.store(503, Ordering::Relaxed);
-    yard.container("p", "is ready no more", |status| !status.ready)
-        .await;
+    yard.container("p", "is ready no more", |status| !status.ready).await;
     yard.close().await;
 }
 
@@ -64,17 +57,10 @@ async fn a_dead_container_is_restarted() {
     let yard = Yard::open().await;
     let mut pod = idle("p");
     pod["spec"]["volumes"] = json!([{"name": "keep", "emptyDir": {}}]);
-    let pod = with(
-        pod,
-        "volumeMounts",
-        json!([{"name": "keep", "mountPath": "/keep"}]),
-    );
+    let pod = with(pod, "volumeMounts", json!([{"name": "keep", "mountPath": "/keep"}]));
     // It fails once, in the first life.
-    let command = json!([
-        "sh",
-        "-c",
-        "test -f /keep/failed || { touch /keep/failed; echo no pulse; exit 1; }"
-    ]);
+    let command =
+        json!(["sh", "-c", "test -f /keep/failed || { touch /keep/failed; echo no pulse; exit 1; }"]);
     let probe = json!({"exec": {"command": command}, "periodSeconds": 1, "failureThreshold": 1});
     yard.create(with(pod, "livenessProbe", probe)).await;
     yard.container("p", "runs again", |status| {
@@ -82,10 +68,7 @@ async fn a_dead_container_is_restarted() {
     })
     .await;
     assert_eq!(yard.event("Unhealthy").await, "Liveness probe failed: no pulse\n");
-    assert_eq!(
-        yard.event("Killing").await,
-        "Container c failed liveness probe, will be restarted"
-    );
+    assert_eq!(yard.event("Killing").await, "Container c failed liveness probe, will be restarted");
     yard.close().await;
 }
 
@@ -93,22 +76,13 @@ async fn a_dead_container_is_restarted() {
 async fn nothing_is_ready_before_it_has_started() {
     let yard = Yard::open().await;
     let port = server(Arc::new(AtomicU16::new(200))).await;
-    let pod = with(
-        idle("p"),
-        "readinessProbe",
-        json!({"tcpSocket": {"port": port}, "periodSeconds": 1}),
-    );
+    let pod = with(idle("p"), "readinessProbe", json!({"tcpSocket": {"port": port}, "periodSeconds": 1}));
     let command = json!(["test", "-f", "/tmp/windlass-never"]);
     let probe = json!({"exec": {"command": command}, "periodSeconds": 1, "failureThreshold": 2});
     yard.create(with(pod, "startupProbe", probe)).await;
-    let status = yard
-        .container("p", "runs", |status| status.started == Some(false))
-        .await;
+    let status = yard.container("p", "runs", |status| status.started == Some(false)).await;
     assert!(!status.ready);
-    assert_eq!(
-        yard.event("Killing").await,
-        "Container c failed startup probe, will be restarted"
-    );
+    assert_eq!(yard.event("Killing").await, "Container c failed startup probe, will be restarted");
     yard.close().await;
 }
 
@@ -118,12 +92,7 @@ async fn a_certificate_is_not_checked() {
     // The drydock's own endpoint has one that nobody here knows.
     let port = yard.endpoint.address.port();
     let get = json!({"scheme": "HTTPS", "path": "/readyz", "port": port});
-    yard.create(with(
-        idle("p"),
-        "readinessProbe",
-        json!({"httpGet": get, "periodSeconds": 1}),
-    ))
-    .await;
+    yard.create(with(idle("p"), "readinessProbe", json!({"httpGet": get, "periodSeconds": 1}))).await;
     yard.container("p", "is ready", |status| status.ready).await;
     yard.close().await;
 }

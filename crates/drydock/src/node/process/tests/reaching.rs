@@ -17,23 +17,11 @@ async fn a_process_finds_its_account_and_the_api() {
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(
         lines[..4],
-        [
-            &*yard.endpoint.address.to_string(),
-            "default",
-            "-----BEGIN CERTIFICATE-----",
-            "ey"
-        ]
+        [&*yard.endpoint.address.to_string(), "default", "-----BEGIN CERTIFICATE-----", "ey"]
     );
-    assert!(
-        lines[4].contains("tokenFile") && !lines[4].contains("\"token\""),
-        "{}",
-        lines[4]
-    );
+    assert!(lines[4].contains("tokenFile") && !lines[4].contains("\"token\""), "{}", lines[4]);
 
-    let mut pod = script(
-        "q",
-        "echo ${KUBECONFIG-none}; ls $WINDLASS_ROOT/var 2>/dev/null || echo nothing",
-    );
+    let mut pod = script("q", "echo ${KUBECONFIG-none}; ls $WINDLASS_ROOT/var 2>/dev/null || echo nothing");
     pod["spec"]["automountServiceAccountToken"] = false.into();
     yard.create(pod).await;
     yard.phase("q", "Succeeded").await;
@@ -61,15 +49,9 @@ async fn a_process_may_do_what_its_account_may() {
     use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
     let post = PostParams::default();
     let roles: Api<Role> = Api::namespaced(client.clone(), "default");
-    roles
-        .create(&post, &serde_json::from_value(role).unwrap())
-        .await
-        .unwrap();
+    roles.create(&post, &serde_json::from_value(role).unwrap()).await.unwrap();
     let bindings: Api<RoleBinding> = Api::namespaced(client, "default");
-    bindings
-        .create(&post, &serde_json::from_value(binding).unwrap())
-        .await
-        .unwrap();
+    bindings.create(&post, &serde_json::from_value(binding).unwrap()).await.unwrap();
     let text = "kubectl get configmap seen -o 'jsonpath={.data.a}'; echo; kubectl get secrets 2>&1";
     yard.create(script("p", text)).await;
     let ended = async || {

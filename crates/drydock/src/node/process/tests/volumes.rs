@@ -5,8 +5,7 @@ use super::*;
 #[tokio::test]
 async fn volumes_are_where_they_are_mounted() {
     let yard = Yard::open().await;
-    yard.config_map("settings", json!({"a.conf": "colour=blue\n", "b.conf": "unused"}))
-        .await;
+    yard.config_map("settings", json!({"a.conf": "colour=blue\n", "b.conf": "unused"})).await;
     yard.secret("login", json!({"word": "s3cret"})).await;
     let text = "cat /etc/app/a.conf /etc/one /run/all/nested/word; echo; cat /run/all/labels; echo; ls /etc/app; \
                 stat -L -c %a /etc/login/word";
@@ -63,18 +62,10 @@ async fn a_change_is_seen_whole() {
     pod["spec"]["volumes"] = json!([{"name": "labels", "downwardAPI": {"items": [
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels['colour']"}},
     ]}}]);
-    yard.create(with(
-        pod,
-        "volumeMounts",
-        json!([{"name": "labels", "mountPath": "/etc/labels"}]),
-    ))
-    .await;
+    yard.create(with(pod, "volumeMounts", json!([{"name": "labels", "mountPath": "/etc/labels"}]))).await;
     yard.phase("q", "Running").await;
     let labels = json!({"metadata": {"labels": {"colour": "red"}}});
-    yard.pods()
-        .patch("q", &PatchParams::default(), &Patch::Merge(labels))
-        .await
-        .unwrap();
+    yard.pods().patch("q", &PatchParams::default(), &Patch::Merge(labels)).await.unwrap();
     yard.phase("q", "Succeeded").await;
     yard.close().await;
 }
@@ -86,12 +77,7 @@ async fn a_volume_that_lacks_a_key_is_waited_for() {
     let mut pod = script("p", "cat /etc/app/b");
     let items = json!([{"key": "b", "path": "b"}]);
     pod["spec"]["volumes"] = json!([{"name": "settings", "configMap": {"name": "settings", "items": items}}]);
-    yard.create(with(
-        pod,
-        "volumeMounts",
-        json!([{"name": "settings", "mountPath": "/etc/app"}]),
-    ))
-    .await;
+    yard.create(with(pod, "volumeMounts", json!([{"name": "settings", "mountPath": "/etc/app"}]))).await;
     let message = yard.event("FailedMount").await;
     let wanted = "MountVolume.SetUp failed for volume \"settings\" : references non-existent config key: b";
     assert_eq!(message, wanted);
