@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// The operators
     #[arg(required = true, value_name = "OPERATOR")]
     operators: Vec<String>,
-    /// Install or update the definitions of the operators' kinds first
+    /// Install or update the definitions of the operators' kinds first; those that others installed are left alone
     #[arg(long)]
     install_crds: bool,
     /// Work only while holding a Lease: of several replicas one works, and the others stand by

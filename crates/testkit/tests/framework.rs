@@ -9,6 +9,8 @@ mod annotations;
 mod boat;
 #[path = "framework/configuration.rs"]
 mod configuration;
+#[path = "framework/definitions.rs"]
+mod definitions;
 #[path = "framework/external.rs"]
 mod external;
 #[path = "framework/faults_of_the_original.rs"]

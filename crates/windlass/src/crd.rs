@@ -1,4 +1,6 @@
 //! Installs the definitions of an operator's kinds, if they differ, and waits until the server serves them.
+//!
+//! A definition that somebody else installed (another operator that has the same kind, or a person) is left as it is.
 
 use std::time::Duration;
 
@@ -46,13 +48,13 @@ async fn install_one(
     let name = ObjectName::new("", crd.name_any());
     let desired = without_nulls(serde_json::to_value(crd).unwrap_or_default());
     let shares = Shares::new([operator.to_owned()].into());
-    let found = requests.get(&kind, &name).await?.map(|object| Stored::new(object, &shares));
-    let same = found.is_some_and(|found| {
-        let share = found.share.as_ref();
-        share.is_some_and(|share| difference(&desired, &found.value(), &share.fields).is_none())
-    });
-    if !same {
-        requests.patch(&kind, &name, &desired, true).await?;
+    let Some(found) = requests.get(&kind, &name).await?.map(|object| Stored::new(object, &shares)) else {
+        return requests.patch(&kind, &name, &desired, true).await.map(drop);
+    };
+    match &found.share {
+        None => tracing::info!(%name, "the definition was installed by somebody else and is left as it is"),
+        Some(share) if difference(&desired, &found.value(), &share.fields).is_none() => {}
+        Some(_) => drop(requests.patch(&kind, &name, &desired, true).await?),
     }
     Ok(())
 }
