@@ -157,10 +157,8 @@ impl Writer {
             self.client.request::<Event>(request).await?;
             return Ok(());
         }
-        // Names carry the time; a paused clock must not give two Events one name.
-        self.last = self.context.now().as_nanosecond().max(self.last + 1);
         let namespace = note.about.namespace.clone().unwrap_or_else(|| "default".to_owned());
-        let name = format!("{}.{:x}", note.about.name.as_deref().unwrap_or_default(), self.last);
+        let name = self.next_name(&note.about);
         let mut event = Event {
             metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
             involved_object: note.about,
@@ -185,10 +183,18 @@ impl Writer {
             (event.source, event.count) = (None, None);
             (event.first_timestamp, event.last_timestamp) = (None, None);
         }
-        let request =
-            Request::new(<Event as kube::Resource>::url_path(&(), event.metadata.namespace.as_deref()));
-        let request = request.create(&PostParams::default(), serde_json::to_vec(&event)?);
-        let made: Event = self.client.request(request.map_err(super::Error::build)?).await?;
+        let made = loop {
+            let url = <Event as kube::Resource>::url_path(&(), event.metadata.namespace.as_deref());
+            let request = Request::new(url).create(&PostParams::default(), serde_json::to_vec(&event)?);
+            let made = self.client.request::<Event>(request.map_err(super::Error::build)?).await;
+            match made.map_err(super::Error::from) {
+                // Another component told of the same object at the same moment.
+                Err(error) if error.has_reason("AlreadyExists") => {
+                    event.metadata.name = Some(self.next_name(&event.involved_object));
+                }
+                other => break other?,
+            }
+        };
         let past = Past {
             namespace: made.metadata.namespace.unwrap_or_default(),
             name: made.metadata.name.unwrap_or_default(),
@@ -197,6 +203,12 @@ impl Writer {
         };
         self.past.insert(key, past);
         Ok(())
+    }
+
+    /// A name for an Event: it carries the time, and a clock that stands still must not give two Events one name.
+    fn next_name(&mut self, about: &ObjectReference) -> String {
+        self.last = self.context.now().as_nanosecond().max(self.last + 1);
+        format!("{}.{:x}", about.name.as_deref().unwrap_or_default(), self.last)
     }
 
     /// What an Event is known by: its message too, unless there are too many different ones.
