@@ -47,6 +47,20 @@ async fn it_comes_up_with_few_requests_and_is_then_silent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_runs_with_one_seed_ask_for_the_same_in_the_same_order() {
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let mut harbour = Harbour::seeded(operator, 7).await;
+        harbour.apply(SAMPLE).await;
+        harbour.ready().await;
+        harbour.settle().await;
+        let uids = harbour.list::<Deployment>().await.iter().map(|one| one.uid()).collect::<Vec<_>>();
+        runs.push((harbour.drydock().record().entries(""), uids, harbour.revision()));
+    }
+    assert_eq!(runs[0], runs[1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_restart_writes_nothing() {
     let mut harbour = Harbour::start(operator).await;
     harbour.apply(SAMPLE).await;
