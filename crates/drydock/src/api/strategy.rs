@@ -35,6 +35,8 @@ pub struct Strategy {
     pub create_on_update: bool,
     /// Whether `metadata.generation` counts changes.
     pub generation: bool,
+    /// Whether `metadata.generation` counts changes of annotations too.
+    pub annotations_count: bool,
     /// What becomes of dependents unless the client says so.
     pub propagation: Propagation,
     /// Whether a new object may come with a status.
@@ -64,6 +66,7 @@ const DEFAULT: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
     generation: false,
+    annotations_count: false,
     propagation: Propagation::Background,
     status_on_create: false,
     returns_deleted: false,
@@ -187,7 +190,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ),
     ("", "nodes", Strategy { status_on_create: true, ..DEFAULT }),
     ("", "replicationcontrollers", WORKLOAD),
-    ("apps", "deployments", WORKLOAD),
+    ("apps", "deployments", Strategy { annotations_count: true, ..WORKLOAD }),
     ("apps", "replicasets", WORKLOAD),
     ("apps", "statefulsets", Strategy { name: NameRule::Label, ..WORKLOAD }),
     ("apps", "daemonsets", WORKLOAD),
@@ -335,17 +338,15 @@ pub fn prepare_update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcom
 
 /// Whether an update is one that `metadata.generation` counts.
 fn changes_generation(resource: &Resource, new: &Value, old: &Value) -> bool {
-    let part = |object: &Value| {
-        let mut map = object.as_object().cloned().unwrap_or_default();
-        map.remove("metadata");
-        if resource.subresources.contains_key("status") {
-            map.remove("status");
-        }
-        map
-    };
-    let annotations = |object: &Value| metadata_of(object).get("annotations").cloned();
-    let noted = resource.group == "apps" && resource.plural == "deployments";
-    part(new) != part(old) || (noted && annotations(new) != annotations(old))
+    let has_status = resource.subresources.contains_key("status");
+    let counts = |field: &str| field != "metadata" && !(has_status && field == "status");
+    let fields =
+        |object: &'_ Value| object.as_object().map(|map| map.keys().filter(|key| counts(key)).count());
+    let same = |field: &String, value: &Value| !counts(field) || old.get(field) == Some(value);
+    let unchanged = fields(new) == fields(old)
+        && new.as_object().into_iter().flatten().all(|(field, value)| same(field, value));
+    let annotations = |object| metadata_of(object).get("annotations");
+    !unchanged || (of(resource).annotations_count && annotations(new) != annotations(old))
 }
 
 fn pending(_: &Write<'_>, object: &mut Value) -> Outcome<()> {

@@ -34,13 +34,8 @@ pub fn of(server: &Server, resource: &Resource, objects: &[Value], metadata: Val
                     });
                 }
             }
-            if resource.plural == "pods" && resource.group.is_empty() {
-                let phase = object["status"]["phase"].as_str().unwrap_or_default();
-                if matches!(phase, "Succeeded" | "Failed") {
-                    let message = "The pod has completed";
-                    row["conditions"] =
-                        json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]);
-                }
+            if let Some(condition) = cells::condition(resource, object) {
+                row["conditions"] = json!([condition]);
             }
             row
         })

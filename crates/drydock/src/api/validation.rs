@@ -36,6 +36,7 @@ use windlass_machinery::invalid::{FieldError, Path};
 use windlass_machinery::{names, structural};
 
 use super::admission::policy::{check_binding, check_policy};
+use super::definitions;
 use super::registry::Resource;
 use super::strategy::{self, NameRule};
 use super::write::Write;
@@ -330,7 +331,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
 #[must_use]
 pub fn create(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
     let resource = write.resource;
-    if is_definition(resource) {
+    if definitions::is_definition(resource) {
         return structural::check_definition(object, None);
     }
     let kind = kind(resource);
@@ -347,7 +348,7 @@ pub fn create(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
 #[must_use]
 pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     let resource = write.resource;
-    if is_definition(resource) {
+    if definitions::is_definition(resource) {
         return match write.subresource {
             Some("status") => structural::check_definition_status(new, old),
             _ => structural::check_definition(new, Some(old)),
@@ -406,10 +407,6 @@ fn kind(resource: &Resource) -> &'static Kind {
         .iter()
         .find(|(group, plural, _)| *group == resource.group && *plural == resource.plural)
         .map_or(&UNKNOWN, |(_, _, kind)| kind)
-}
-
-fn is_definition(resource: &Resource) -> bool {
-    resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 
 /// What a custom object's schema and rules say; rules may look at its `apiVersion` and `kind`.

@@ -1,7 +1,7 @@
 //! The cells of built-in kinds.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_machinery::selector::Labels;
 
 use super::super::registry::Resource;
@@ -157,6 +157,19 @@ pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> V
             vec![name, count(&object["webhooks"]).into(), old]
         }
         _ => vec![name, old],
+    }
+}
+
+/// What a row tells of its object besides its cells.
+pub(super) fn condition(resource: &Resource, object: &Value) -> Option<Value> {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => {
+            let phase = object["status"]["phase"].as_str()?;
+            let message = "The pod has completed";
+            matches!(phase, "Succeeded" | "Failed")
+                .then(|| json!({"type": "Completed", "status": "True", "reason": phase, "message": message}))
+        }
+        _ => None,
     }
 }
 

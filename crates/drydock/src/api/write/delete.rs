@@ -108,11 +108,11 @@ impl Write<'_> {
         }
     }
 
-    /// Who deletes a job without saying what becomes of its pods may not expect that they stay.
+    /// Who deletes a job, say, without saying what becomes of its pods may not expect that they stay.
     fn warn_about_orphans(&mut self, options: &DeleteOptions) {
-        let is_job = self.resource.group == "batch" && self.resource.plural == "jobs";
+        let orphans = self.strategy().propagation == Propagation::Orphan;
         let warned = self.warnings.iter().any(|warning| warning == ORPHANS);
-        if is_job && options.propagation.is_none() && !warned {
+        if orphans && options.propagation.is_none() && !warned {
             self.warnings.push(ORPHANS.to_owned());
         }
     }
