@@ -26,6 +26,7 @@ mod endpoint_slices;
 mod endpoints;
 pub(crate) mod events;
 mod garbage_collector;
+pub(crate) mod gate;
 pub(crate) mod informer;
 pub(crate) mod informers;
 mod job;

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// How many changes of one table are remembered for watches that start in the past.
 const LOG_LENGTH: usize = 4096;
@@ -138,7 +138,8 @@ struct Table {
 /// What wakes the watches of one scope.
 #[derive(Debug)]
 struct Topic {
-    newest: watch::Sender<Revision>,
+    /// Wakes in the order of arrival, so that two runs with one seed are equal; tokio's `watch` does not.
+    changed: Arc<Notify>,
     /// The newest revision of this scope that fell off the log.
     trimmed: Revision,
 }
@@ -283,20 +284,15 @@ impl Store {
     /// When that is too long ago.
     pub fn watch(&self, table: TableId, scope: Scope, after: Revision) -> Result<Watch, Compacted> {
         let mut inner = self.lock();
-        let newest = inner.revision;
         let entry = &mut inner.tables[table.0];
         if after < entry.trimmed {
             return Err(Compacted(entry.trimmed));
         }
         let trimmed = entry.trimmed;
-        let topic = entry
-            .topics
-            .entry(scope.clone())
-            .or_insert_with(|| Topic { newest: watch::Sender::new(newest), trimmed });
-        let mut woken = topic.newest.subscribe();
-        // What is in the log already must be read once without a wake-up.
-        woken.mark_changed();
-        Ok(Watch { store: self.clone(), table, scope, cursor: after, woken })
+        let topic =
+            entry.topics.entry(scope.clone()).or_insert_with(|| Topic { changed: Arc::default(), trimmed });
+        let changed = Arc::clone(&topic.changed);
+        Ok(Watch { store: self.clone(), table, scope, cursor: after, changed })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -321,8 +317,7 @@ impl Table {
     }
 
     fn append(&mut self, change: Change) {
-        let revision = change.revision;
-        self.newest = revision;
+        self.newest = change.revision;
         let scopes = Self::scopes(&change.after.key);
         self.log.push_back(Arc::new(change));
         if self.log.len() > LOG_LENGTH
@@ -337,10 +332,11 @@ impl Table {
         }
         for scope in scopes {
             if let Some(topic) = self.topics.get(&scope) {
-                if topic.newest.receiver_count() == 0 {
+                // Only watches hold on to it besides the topic itself.
+                if Arc::strong_count(&topic.changed) == 1 {
                     self.topics.remove(&scope);
                 } else {
-                    topic.newest.send_replace(revision);
+                    topic.changed.notify_waiters();
                 }
             }
         }
@@ -358,7 +354,7 @@ pub struct Watch {
     table: TableId,
     scope: Scope,
     cursor: Revision,
-    woken: watch::Receiver<Revision>,
+    changed: Arc<Notify>,
 }
 
 impl Watch {
@@ -367,15 +363,15 @@ impl Watch {
     /// # Errors
     /// When the reader was so slow that changes it has not seen are forgotten.
     pub async fn next(&mut self) -> Result<Vec<Arc<Change>>, Compacted> {
+        let changed = Arc::clone(&self.changed);
         loop {
+            // Made before looking, it also hears of what comes in between.
+            let wake = changed.notified();
             let changes = self.poll()?;
             if !changes.is_empty() {
                 return Ok(changes);
             }
-            if self.woken.changed().await.is_err() {
-                // The topic only goes when nobody listens; start a new one.
-                self.woken = self.store.watch(self.table, self.scope.clone(), self.cursor)?.woken;
-            }
+            wake.await;
         }
     }
 

@@ -57,6 +57,9 @@ async fn two_runs_with_one_seed_ask_for_the_same_in_the_same_order() {
         let uids = harbour.list::<Deployment>().await.iter().map(|one| one.uid()).collect::<Vec<_>>();
         runs.push((harbour.drydock().record().entries(""), uids, harbour.revision()));
     }
+    for (at, (one, other)) in runs[0].0.iter().zip(&runs[1].0).enumerate() {
+        assert_eq!(one, other, "request {at}");
+    }
     assert_eq!(runs[0], runs[1]);
 }
 

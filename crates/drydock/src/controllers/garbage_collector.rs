@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::discovery::{Kind, discover};
+use super::gate::Gate;
 use super::queue::Queue;
 use super::{Error, Setup, WORKERS};
 
@@ -52,12 +53,11 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
     let notify = changed.clone();
     definitions.on_change(move |_| notify.notify_one());
 
-    let ready = tokio::sync::watch::channel(false).0;
-    let ready = Arc::new(ready);
+    let ready = Arc::new(Gate::default());
     for _ in 0..WORKERS {
-        let (collector, mut ready) = (collector.clone(), ready.subscribe());
+        let (collector, ready) = (collector.clone(), ready.clone());
         setup.tasks.spawn(async move {
-            let _ = ready.wait_for(|ready| *ready).await;
+            ready.wait().await;
             collector.work().await;
         });
     }
@@ -87,14 +87,14 @@ struct Owners {
 
 impl Collector {
     /// Watches every kind that is served, and follows what is served.
-    async fn follow(self: Arc<Self>, changed: Arc<Notify>, ready: Arc<tokio::sync::watch::Sender<bool>>) {
+    async fn follow(self: Arc<Self>, changed: Arc<Notify>, ready: Arc<Gate>) {
         let mut tasks = JoinSet::new();
         let mut monitors: BTreeMap<String, AbortHandle> = BTreeMap::new();
         loop {
             match discover(&self.client).await {
                 Ok(kinds) => {
                     self.watch_all(kinds, &mut monitors, &mut tasks).await;
-                    ready.send_replace(true);
+                    ready.open();
                     changed.notified().await;
                     tokio::time::sleep(SETTLE).await;
                 }

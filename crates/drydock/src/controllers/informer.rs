@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Error;
+use super::gate::Gate;
 
 mod store;
 #[cfg(test)]
@@ -97,7 +98,7 @@ pub(crate) struct Informer<K> {
     store: Mutex<Store<K>>,
     handlers: Mutex<Vec<Handler<K>>>,
     trim: Mutex<Option<fn(&mut K)>>,
-    synced: tokio::sync::watch::Sender<bool>,
+    synced: Gate,
 }
 
 impl<K: Kind> Informer<K> {
@@ -106,7 +107,7 @@ impl<K: Kind> Informer<K> {
             store: Mutex::new(Store::default()),
             handlers: Mutex::default(),
             trim: Mutex::default(),
-            synced: tokio::sync::watch::channel(false).0,
+            synced: Gate::default(),
         }
     }
 
@@ -130,7 +131,7 @@ impl<K: Kind> Informer<K> {
 
     /// Resolves once the first list is in.
     pub(crate) async fn synced(&self) {
-        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+        self.synced.wait().await;
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
@@ -249,7 +250,7 @@ impl<K: Kind> Informer<K> {
         }
         drop(store);
         self.dispatch(&changes);
-        self.synced.send_replace(true);
+        self.synced.open();
         Ok(revision)
     }
 
