@@ -19,9 +19,11 @@ use crate::logs::Logs;
 use crate::node::NodeOptions;
 
 mod clusterrole_aggregation;
+mod cronjob;
 mod daemonset;
 mod deployment;
 pub(crate) mod discovery;
+mod disruption;
 mod endpoint_slices;
 mod endpoints;
 pub(crate) mod events;
@@ -160,7 +162,9 @@ fn start(setup: &mut Setup<'_>, options: &Options) {
         "deployment-controller" => deployment::start(setup),
         "replicaset-controller" => replicaset::start(setup),
         "job-controller" => job::start(setup),
+        "cronjob-controller" => cronjob::start(setup),
         "ttl-after-finished-controller" => ttl_after_finished::start(setup),
+        "disruption-controller" => disruption::start(setup),
         "endpoints-controller" => endpoints::start(setup),
         "endpointslice-controller" => endpoint_slices::start(setup),
         "persistentvolume-binder-controller" => volumes::start(setup),

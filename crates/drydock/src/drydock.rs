@@ -22,6 +22,8 @@ use crate::faults::Faults;
 use crate::node::{ApiAddress, NodeOptions};
 use crate::pki::{Authority, PkiError};
 use crate::record::Record;
+use crate::snapshot::Snapshot;
+use crate::webhook::Webhooks;
 
 const BOOTSTRAP: &str = include_str!("../data/bootstrap.json");
 
@@ -34,13 +36,26 @@ pub struct Options {
     pub controllers: Selection,
     /// How the node behaves.
     pub node: NodeOptions,
+    /// What to start from, instead of from what a new cluster holds.
+    pub from: Option<Snapshot>,
 }
 
 impl Options {
     /// Real time and all controllers. Call it within a tokio runtime.
     #[must_use]
     pub fn live() -> Self {
-        Self { context: Context::live(), controllers: Selection::all(), node: NodeOptions::default() }
+        Self {
+            context: Context::live(),
+            controllers: Selection::all(),
+            node: NodeOptions::default(),
+            from: None,
+        }
+    }
+
+    /// From a snapshot, with its time and randomness, and all controllers. Call it within a tokio runtime.
+    #[must_use]
+    pub fn restored(snapshot: &Snapshot) -> Self {
+        Self { context: snapshot.context(), from: Some(snapshot.clone()), ..Self::live() }
     }
 
     /// Seeded, with all controllers. Call it within a tokio runtime.
@@ -80,9 +95,14 @@ impl Drydock {
     /// # Errors
     /// When it cannot be, which a build of the crate never has.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let server = Server::new(options.context.clone())?;
-        let authority = Arc::new(Authority::new(&options.context)?);
-        bootstrap(&server).await?;
+        let (server, authority) = match &options.from {
+            Some(snapshot) => snapshot.unpack(options.context.clone()),
+            None => {
+                let server = Server::new(options.context.clone())?;
+                bootstrap(&server).await?;
+                (server, Arc::new(Authority::new(&options.context)?))
+            }
+        };
         let (stop, mut stopped) = watch::channel(false);
         let clients = server.clone();
         let api = options.node.api.clone();
@@ -149,10 +169,29 @@ impl Drydock {
         &self.server.faults
     }
 
+    /// The way to webhooks, to serve some of them in this process.
+    #[must_use]
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.server.webhooks
+    }
+
     /// The source of time and ids.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.server.context
+    }
+
+    /// The whole cluster as it is now: objects, history, keys, time and randomness. What containers run and wrote is
+    /// no part of it.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.server, &self.authority)
+    }
+
+    /// Goes back to a snapshot of this cluster while it runs. Watches are told of what comes, goes and differs; time
+    /// and revisions go on. Gives the number of changes that were made for it.
+    pub fn restore(&self, snapshot: &Snapshot) -> usize {
+        snapshot.put_back(&self.server)
     }
 
     /// Stops the controllers and waits for them.

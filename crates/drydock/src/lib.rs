@@ -13,7 +13,11 @@ pub mod node;
 pub mod pki;
 pub mod record;
 pub mod serve;
+mod snapshot;
 pub mod store;
+pub mod webhook;
 
 pub use api::auth::User;
 pub use drydock::{Drydock, Options, StartError};
+pub use snapshot::{Snapshot, SnapshotError};
+pub use webhook::Webhooks;

@@ -6,20 +6,22 @@
 //! nothing happens; the heartbeat, which a real cluster's controllers want, is off unless asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
+use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use windlass_machinery::Context;
 
-use crate::controllers::Setup;
 use crate::controllers::events::Recorder;
 use crate::controllers::informer::Informer;
 use crate::controllers::informers::Handle;
+use crate::controllers::{self, Selection, Setup};
 use crate::logs::Logs;
 
 mod behaviour;
@@ -73,6 +75,20 @@ impl Default for NodeOptions {
             runtime: None,
         }
     }
+}
+
+/// What a cluster needs beside kube-apiserver and kube-controller-manager to run pods.
+const PARTS: &str = "scheduler,node,persistentvolume-binder-controller";
+
+/// Runs the node for a cluster that has none, until `shutdown` resolves: it registers itself, binds pods to itself,
+/// makes their volumes and lives their lives. kube-controller-manager must leave volumes alone
+/// (`--controllers=*,-persistentvolume-binder-controller`).
+pub async fn run(client: Client, context: Context, options: NodeOptions, shutdown: impl Future<Output = ()>) {
+    // A cluster with a node lifecycle controller taints nodes that give no sign of life.
+    let node = NodeOptions { heartbeat: true, ..options };
+    let options = controllers::Options { node, ..controllers::Options::default() };
+    let parts = Selection::parse(PARTS).unwrap_or_default();
+    controllers::run(move |_: &str| client.clone(), context, parts, options, shutdown).await;
 }
 
 /// What the workers of pods share.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
 };
+use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest as _, Sha256};
 use windlass_machinery::Context;
@@ -25,11 +26,16 @@ pub enum PkiError {
     /// A date does not exist.
     #[error("failed to make a certificate: its dates do not exist")]
     Dates,
+    /// It could not be read.
+    #[error("failed to read a certificate: {0}")]
+    Read(String),
 }
 
 /// What signs the cluster's certificates.
 pub struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
     not_before: (i32, u8, u8),
     not_after: (i32, u8, u8),
 }
@@ -68,20 +74,49 @@ impl Authority {
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         dated(&mut params, not_before, not_after);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        Ok(Self { issuer, not_before, not_after })
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?;
+        let (pem, certificate) = (certificate.pem(), certificate.der().clone());
+        Ok(Self { issuer: Issuer::new(params, key), certificate, pem, not_before, not_after })
+    }
+
+    /// The authority that [`Authority::identity`] told of.
+    ///
+    /// # Errors
+    /// When that is not a certificate and its key.
+    pub fn from_identity(identity: &Identity) -> Result<Self, PkiError> {
+        let unreadable = |error: String| PkiError::Read(error);
+        let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes())
+            .map_err(|error| unreadable(error.to_string()))?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(&certificate)
+            .map_err(|error| unreadable(error.to_string()))?;
+        let validity = parsed.validity();
+        let date = |time: x509_parser::time::ASN1Time| {
+            let date = time.to_datetime();
+            (date.year(), u8::from(date.month()), date.day())
+        };
+        let (not_before, not_after) = (date(validity.not_before), date(validity.not_after));
+        let issuer = Issuer::from_ca_cert_der(&certificate, KeyPair::from_pem(&identity.key)?)?;
+        let pem = identity.certificate.clone();
+        Ok(Self { issuer, certificate: certificate.clone().into_owned(), pem, not_before, not_after })
+    }
+
+    /// The authority's own certificate and key: whoever has them can make certificates for this cluster.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity { certificate: self.pem.clone(), key: self.issuer.key().serialize_pem() }
     }
 
     /// The authority's own certificate.
     #[must_use]
     pub fn certificate_pem(&self) -> String {
-        self.issuer.pem()
+        self.pem.clone()
     }
 
     /// The authority's own certificate.
     #[must_use]
     pub fn certificate(&self) -> CertificateDer<'static> {
-        self.issuer.der().clone()
+        self.certificate.clone()
     }
 
     /// The server's certificate and key.

@@ -1,6 +1,6 @@
 //! A record of requests, by client: how tests and benchmarks count what an operator asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many requests are remembered one by one.
@@ -49,6 +49,12 @@ impl Record {
         let inner = self.lock();
         let entries = inner.entries.as_deref().unwrap_or_default();
         entries.iter().filter(|entry| client.is_empty() || entry.client == client).cloned().collect()
+    }
+
+    /// Everybody who has asked for something.
+    #[must_use]
+    pub fn clients(&self) -> BTreeSet<String> {
+        self.lock().counts.keys().map(|(client, _)| client.clone()).collect()
     }
 
     /// The number of requests of each verb that `client` made.

@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+mod snapshot;
+
+pub use snapshot::Snapshot;
+
 /// How many changes of one table are remembered for watches that start in the past.
 const LOG_LENGTH: usize = 4096;
 

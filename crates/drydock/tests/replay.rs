@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p windlass-drydock --test replay` fails on any difference. `REPLAY=crd-basic cargo test …  -- --nocapture` plays one scenario and
 //! prints all differences.
+//! `REPLAY_FROM=FOLDER` plays other recordings, `REPLAY_KUBECONFIG=FILE` plays against another server.
 
 // A test that cannot go on should say so and stop.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -19,6 +20,19 @@ use replay::{player, scenario, server};
 
 #[tokio::test(start_paused = true)]
 async fn the_drydock_answers_as_a_real_server_did() {
+    play(async || server::start().await).await;
+}
+
+/// The same, against any server: `REPLAY_KUBECONFIG` names a kubeconfig of a user who may do everything on a cluster that
+/// has not seen the recordings before, and where no controllers run. Without it there is nothing to do.
+#[tokio::test]
+async fn the_server_of_a_kubeconfig_answers_as_a_real_server_did() {
+    let Ok(kubeconfig) = std::env::var("REPLAY_KUBECONFIG") else { return };
+    play(async || server::Remote::connect(&kubeconfig).await.unwrap()).await;
+}
+
+/// Plays all recordings, each against a server of its own, and fails on any difference.
+async fn play<S: server::Server>(start: impl AsyncFn() -> S) {
     let only = std::env::var("REPLAY").ok();
     let mut score = Score::default();
     let mut broken = Vec::new();
@@ -26,7 +40,7 @@ async fn the_drydock_answers_as_a_real_server_did() {
         if only.as_ref().is_some_and(|only| *only != scenario.name) {
             continue;
         }
-        let mut server = server::start().await;
+        let mut server = start().await;
         let results = player::replay(&scenario, &mut server).await;
         let most = if only.is_some() { usize::MAX } else { 3 };
         for result in results.iter().filter(|result| !result.differences.is_empty()) {

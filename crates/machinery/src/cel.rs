@@ -41,6 +41,8 @@ pub const CALL_LIMIT: u64 = 1_000_000;
 pub const BUDGET: i64 = 10_000_000;
 /// What all conditions of one policy or webhook may cost together.
 pub const CONDITIONS_BUDGET: i64 = 2_500_000;
+/// How deep brackets and signs of an expression may be nested; the parser's work grows with more than that.
+const DEEPEST: usize = 250;
 /// How long a message may be that an expression makes.
 pub const MAX_MESSAGE: usize = 5 * 1024;
 
@@ -118,6 +120,9 @@ impl Program {
     /// # Errors
     /// What is wrong with it, as the server shows it.
     pub fn compile(source: &str, environment: &Environment) -> Result<Self, String> {
+        if nesting(source) > DEEPEST {
+            return Err(format!("ERROR: <input>:-1:0: expression recursion limit exceeded: {DEEPEST}"));
+        }
         let Parsed { mut root, places } = source::parse(source).map_err(Issues::text)?;
         let mut issues = Issues::new(source);
         let checked = check::check(&mut root, &places, environment, &mut issues);
@@ -149,6 +154,21 @@ impl Program {
         let result = evaluator.eval(&self.root);
         Evaluation { result, cost: evaluator.cost }
     }
+}
+
+/// The deepest nesting of brackets, or the longest run of signs, whatever stands in quotes included.
+fn nesting(source: &str) -> usize {
+    let (mut deepest, mut open, mut signs) = (0, 0_usize, 0);
+    for byte in source.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        signs = if matches!(byte, b'!' | b'-') { signs + 1 } else { 0 };
+        deepest = deepest.max(open).max(signs);
+    }
+    deepest
 }
 
 #[cfg(test)]

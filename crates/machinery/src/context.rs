@@ -27,6 +27,13 @@ struct Inner {
     random: Mutex<ChaCha8Rng>,
 }
 
+/// A context's time and randomness at one moment, for another to go on from.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    time: Timestamp,
+    random: ChaCha8Rng,
+}
+
 impl Context {
     /// Real time and a random seed. Call it within a tokio runtime.
     #[must_use]
@@ -47,6 +54,19 @@ impl Context {
 
     fn starting_at(origin: Timestamp, random: ChaCha8Rng) -> Self {
         Self { inner: Arc::new(Inner { origin, started: Instant::now(), random: Mutex::new(random) }) }
+    }
+
+    /// Time and randomness as they are now.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        let random = self.inner.random.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Moment { time: self.now(), random }
+    }
+
+    /// Goes on from a moment: two that do make the same ids. Call it within a tokio runtime.
+    #[must_use]
+    pub fn from_moment(moment: &Moment) -> Self {
+        Self::starting_at(moment.time, moment.random.clone())
     }
 
     /// The time now.
@@ -128,6 +148,17 @@ mod tests {
         assert_eq!(a.uid(), b.uid());
         assert_eq!(a.name_suffix(), b.name_suffix());
         assert_ne!(a.uid(), a.uid());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_moment_is_gone_on_from_with_its_time_and_ids() {
+        let first = Context::seeded(1);
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        let moment = first.moment();
+        let next = first.uid();
+        tokio::time::advance(std::time::Duration::from_secs(60)).await;
+        let second = Context::from_moment(&moment);
+        assert_eq!((second.now_text(), second.uid()), ("2026-01-01T00:01:00Z".to_owned(), next));
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,19 +15,31 @@ use serde_json::{Map, Value};
 use crate::quantity;
 use crate::schema::{Scalar, Shape, Type};
 
+pub mod syntax;
+
 /// What strict decoding complains about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strictness {
-    unknown: Vec<String>,
-    duplicate: Vec<String>,
+    complaints: Vec<String>,
     unknown_paths: Vec<String>,
 }
 
 impl Strictness {
     /// Notes a field that the type does not have.
     pub fn add_unknown(&mut self, path: &str) {
-        self.unknown.push(format!("unknown field \"{path}\""));
+        self.complaints.push(format!("unknown field \"{path}\""));
         self.unknown_paths.push(path.to_owned());
+    }
+
+    /// Notes anything else, in the server's words.
+    pub fn add(&mut self, complaint: String) {
+        self.complaints.push(complaint);
+    }
+
+    /// Complaints of an earlier reading come before these.
+    pub fn after(&mut self, mut earlier: Self) {
+        earlier.complaints.append(&mut self.complaints);
+        self.complaints = earlier.complaints;
     }
 
     /// The paths of the fields that the type does not have.
@@ -35,15 +47,15 @@ impl Strictness {
         self.unknown_paths.iter().map(String::as_str)
     }
 
-    /// The complaints, unknown fields first, as the server words them.
+    /// The complaints in document order, as the server words them.
     pub fn complaints(&self) -> impl Iterator<Item = &str> {
-        self.unknown.iter().chain(&self.duplicate).map(String::as_str)
+        self.complaints.iter().map(String::as_str)
     }
 
     /// Whether there is nothing to complain about.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.unknown.is_empty() && self.duplicate.is_empty()
+        self.complaints.is_empty()
     }
 }
 
@@ -216,10 +228,7 @@ impl Seed<'_, '_> {
             Some(Scalar::Int32) => i32::try_from(number).is_ok(),
             Some(Scalar::Int64) => i64::try_from(number).is_ok(),
             Some(Scalar::IntOrString) if i32::try_from(number).is_ok() => true,
-            Some(Scalar::IntOrString) => {
-                return self
-                    .refuse(format!("json: cannot unmarshal number {number} into Go value of type int32"));
-            }
+            Some(Scalar::IntOrString) => false,
             Some(Scalar::Float) => true,
             Some(Scalar::Quantity) => return self.quantity(&number.to_string()),
             _ if self.is_any() => true,
@@ -277,9 +286,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         Ok(match self.scalar() {
             Some(Scalar::Float) => serde_json::Number::from_f64(value).map(Value::Number),
             Some(Scalar::Quantity) => self.quantity(&value.to_string()),
-            Some(Scalar::Int32 | Scalar::Int64) => self.fail(&format!("number {value}")),
-            Some(Scalar::IntOrString) => {
-                self.refuse(format!("json: cannot unmarshal number {value} into Go value of type int32"))
+            Some(Scalar::Int32 | Scalar::Int64 | Scalar::IntOrString) => {
+                self.fail(&format!("number {value}"))
             }
             _ if self.is_any() => serde_json::Number::from_f64(value).map(Value::Number),
             _ => self.fail("number"),
@@ -365,7 +373,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 },
             };
             if map.contains_key(&key) || nulls.contains(&key) {
-                self.state.strictness.duplicate.push(format!("duplicate field \"{}\"", path.text()));
+                self.state.strictness.add(format!("duplicate field \"{}\"", path.text()));
             }
             let seed = Seed { state: self.state, ty, path: &path, within };
             match access.next_value_seed(seed)? {
@@ -406,13 +414,13 @@ fn go_type(ty: Type<'_>) -> String {
         Shape::Scalar(_, Some(go)) => go.to_string(),
         Shape::Scalar(scalar, None) => match scalar {
             Scalar::Bool => "bool",
-            Scalar::Int32 => "int32",
+            // A number or a text is read as a number where it is no text.
+            Scalar::Int32 | Scalar::IntOrString => "int32",
             Scalar::Int64 => "int64",
             Scalar::Float => "float64",
             Scalar::String | Scalar::Time | Scalar::MicroTime | Scalar::Duration => "string",
             Scalar::Bytes => "[]uint8",
             Scalar::Quantity => "resource.Quantity",
-            Scalar::IntOrString => "intstr.IntOrString",
         }
         .to_owned(),
         Shape::List { items, .. } => format!("[]{}", go_type(ty.to(*items))),
@@ -429,44 +437,19 @@ fn base64_offset(error: &base64::DecodeError, text: &str) -> usize {
     }
 }
 
+/// Go's words for a value where `apiVersion` and `kind` were looked for.
+#[must_use]
+pub fn not_a_head(found: &str) -> String {
+    format!(
+        "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
 /// Go's words for text that is not JSON.
 #[must_use]
 pub fn go_syntax_error(json: &[u8], error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let at = offset(json, error.line(), error.column());
-    // Go quotes the byte, not the character it is part of.
-    let quoted = match json.get(at).copied().unwrap_or(b' ') {
-        b'\'' => r"'\''".to_owned(),
-        byte if byte < 0x20 || (0x7f..0xa0).contains(&byte) => format!("'\\u{byte:04x}'"),
-        byte => format!("'{}'", char::from(byte)),
-    };
-    let before = json[..at.min(json.len())].iter().rev().find(|byte| !byte.is_ascii_whitespace());
-    let message = error.to_string();
-    let hint = if message.starts_with("trailing characters") {
-        "after top-level value"
-    } else if message.starts_with("expected `,` or `}`") {
-        "after object key:value pair"
-    } else if message.starts_with("expected `,` or `]`") {
-        "after array element"
-    } else if message.starts_with("expected `:`") {
-        "after object key"
-    } else if message.starts_with("key must be a string") || before == Some(&b'{') {
-        "looking for beginning of object key string"
-    } else {
-        "looking for beginning of value"
-    };
-    format!("invalid character {quoted} {hint}")
-}
-
-fn offset(json: &[u8], line: usize, column: usize) -> usize {
-    let start = json
-        .split_inclusive(|byte| *byte == b'\n')
-        .take(line.saturating_sub(1))
-        .map(<[u8]>::len)
-        .sum::<usize>();
-    start + column.saturating_sub(1)
+    syntax::complaint(json).unwrap_or_else(|| error.to_string())
 }
 
 #[cfg(test)]
@@ -483,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_come_in_document_order_unknown_first() {
+    fn complaints_come_in_document_order() {
         let (all, root) = built_in("io.k8s.api.core.v1.ConfigMap");
         let body =
             br#"{"kind":"ConfigMap","metadata":{"name":"a","nam":1},"dat":{},"data":{"a":"1","a":"2"}}"#;

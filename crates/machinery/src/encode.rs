@@ -30,6 +30,30 @@ pub fn normalise(value: &mut Value, ty: Type<'_>) {
     }
 }
 
+/// Brings the value into the form it has once it was stored: protocol buffers have no lists that are there and empty.
+pub fn stored(value: &mut Value, ty: Type<'_>) {
+    match (value, ty.shape()) {
+        (Value::Object(map), Shape::Struct(_)) => {
+            let Some(structure) = ty.structure() else { return };
+            for (name, value) in map {
+                let Some(field) = structure.fields.get(name.as_str()) else { continue };
+                let ty = ty.to(field.node);
+                let list = matches!(ty.shape(), Shape::List { .. });
+                if list && field.omit == Omit::Never && value.as_array().is_some_and(Vec::is_empty) {
+                    *value = Value::Null;
+                } else if value.is_object() || value.is_array() {
+                    stored(value, ty);
+                }
+            }
+        }
+        (Value::Array(list), Shape::List { items, .. }) => {
+            let ty = ty.to(*items);
+            list.iter_mut().for_each(|value| stored(value, ty));
+        }
+        _ => {}
+    }
+}
+
 /// The JSON text of a value with its fields in the order Go writes them.
 #[must_use]
 pub fn text(value: &Value, ty: Option<Type<'_>>) -> String {

@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod cel;
 pub mod context;
+pub mod cron;
 pub mod decode;
 pub mod encode;
 pub mod fields;

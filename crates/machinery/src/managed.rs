@@ -121,6 +121,14 @@ pub fn update(
     put_managed_fields(new, records.into_json());
 }
 
+/// Whether managed fields can be read.
+///
+/// # Errors
+/// When an entry is not what it should be.
+pub fn check(fields: &Value) -> Result<(), ManagedFieldsError> {
+    Records::parse(fields).map(drop)
+}
+
 /// Applies a configuration to an object and writes its managed fields.
 ///
 /// The result is the live object merged with the configuration, without what the manager no longer applies. Where

@@ -1,5 +1,6 @@
 //! Patches: JSON patch, JSON merge patch and strategic merge patch, with the API server's peculiarities.
 
+pub mod convert;
 mod json;
 mod strategic;
 

@@ -14,7 +14,7 @@ pub mod token;
 pub mod token_request;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap, Method};
@@ -22,12 +22,12 @@ use serde_json::Value;
 use windlass_machinery::go::quote;
 use windlass_machinery::names;
 
-use super::registry::Resource;
+use super::registry::{Registry, Resource};
 use super::request::{self, Query, ResourcePath};
 use super::server::Server;
 use super::status::{Failure, Outcome};
 use super::write::{metadata_of, name_of};
-use crate::store::{Key, Store};
+use crate::store::{Key, Scope, Store};
 use rbac::{Decision, Policy};
 use token::{KeyError, Signer};
 
@@ -216,7 +216,7 @@ fn named(query: &Query) -> Option<&str> {
 pub struct Auth {
     policy: RwLock<Policy>,
     /// What signs and checks the tokens of service accounts.
-    pub signer: Signer,
+    pub signer: Arc<Signer>,
     /// How each user last impersonated another with success: that way is tried first.
     modes: Mutex<HashMap<String, impersonation::Mode>>,
 }
@@ -227,7 +227,24 @@ impl Auth {
     /// # Errors
     /// When there is no key to be had.
     pub fn new() -> Result<Self, KeyError> {
-        Ok(Self { policy: RwLock::default(), signer: Signer::new()?, modes: Mutex::default() })
+        Ok(Self::with_signer(Arc::new(Signer::new()?)))
+    }
+
+    /// With no roles, and a key that is there already.
+    #[must_use]
+    pub fn with_signer(signer: Arc<Signer>) -> Self {
+        Self { policy: RwLock::default(), signer, modes: Mutex::default() }
+    }
+
+    /// Takes all roles and bindings from the store anew.
+    pub(super) fn reload(&self, store: &Store, registry: &Registry) {
+        let mut policy = Policy::default();
+        for resource in registry.all().iter().filter(|resource| resource.group == rbac::GROUP) {
+            for stored in store.list(resource.table, &Scope::All).1 {
+                policy.refresh(store, resource, &stored.key);
+            }
+        }
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
     /// Whether a user may do that, and why.

@@ -105,6 +105,7 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             }
         }
         "core.v1.LimitRangeItem" => limit_range_item(map),
+        "core.v1.ReplicationController" => replication_controller(map),
         "core.v1.ReplicationControllerSpec" => absent(map, "replicas", || 1.into()),
         "apps.v1.DeploymentSpec" => deployment_spec(map),
         "apps.v1.ReplicaSetSpec" => absent(map, "replicas", || 1.into()),
@@ -120,11 +121,22 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         }
         "networking.v1.NetworkPolicySpec" => network_policy_spec(map),
         "networking.v1.NetworkPolicyPort" => absent(map, "protocol", || "TCP".into()),
+        "networking.v1.IngressClassParametersReference" => absent(map, "scope", || "Cluster".into()),
         "rbac.v1.RoleBinding" | "rbac.v1.ClusterRoleBinding" => role_ref(map),
         "rbac.v1.Subject" => subject(map),
         "storage.v1.StorageClass" => {
             absent(map, "reclaimPolicy", || "Delete".into());
             absent(map, "volumeBindingMode", || "Immediate".into());
+        }
+        "storage.v1.CSIDriverSpec" => {
+            absent(map, "attachRequired", || true.into());
+            for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+                absent(map, field, || false.into());
+            }
+            absent(map, "fsGroupPolicy", || "ReadWriteOnceWithFSType".into());
+            if map.get("volumeLifecycleModes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+                map.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
+            }
         }
         "scheduling.v1.PriorityClass" => {
             absent(map, "preemptionPolicy", || "PreemptLowerPriority".into());
@@ -135,6 +147,9 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         }
         "autoscaling.v1.HorizontalPodAutoscalerSpec" | "autoscaling.v2.HorizontalPodAutoscalerSpec" => {
             absent(map, "minReplicas", || 1.into());
+            if name.starts_with("autoscaling.v2") {
+                autoscaler(map);
+            }
         }
         "admissionregistration.v1.MutatingWebhook" => {
             webhook(map);
@@ -157,6 +172,50 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         }
         "v1.CustomResourceDefinition" => custom_resource_definition(map),
         _ => {}
+    }
+}
+
+/// A controller is labelled, and selects, as its template is labelled.
+fn replication_controller(map: &mut Fields) {
+    let labels = map.get("spec").map(|spec| spec["template"]["metadata"]["labels"].clone());
+    let Some(labels) = labels.filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty()))
+    else {
+        return;
+    };
+    let empty = |value: Option<&Value>| value.and_then(Value::as_object).is_none_or(Map::is_empty);
+    if let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut)
+        && empty(spec.get("selector"))
+    {
+        spec.insert("selector".into(), labels.clone());
+    }
+    let metadata = map.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(metadata) = metadata.as_object_mut()
+        && empty(metadata.get("labels"))
+    {
+        metadata.insert("labels".into(), labels);
+    }
+}
+
+fn autoscaler(map: &mut Fields) {
+    if map.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        let cpu = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+        map.insert("metrics".into(), json!([cpu]));
+    }
+    let Some(behavior) = map.get_mut("behavior").and_then(Value::as_object_mut) else { return };
+    let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+    for (direction, policies, window) in [
+        ("scaleUp", json!([policy("Pods", 4), policy("Percent", 100)]), Some(0)),
+        ("scaleDown", json!([policy("Percent", 100)]), None),
+    ] {
+        // The window of scaling down is a matter of the controller.
+        let rules = behavior.entry(direction).or_insert_with(|| json!({}));
+        let Some(rules) = rules.as_object_mut() else { continue };
+        if let Some(window) = window {
+            absent(rules, "stabilizationWindowSeconds", || window.into());
+        }
+        absent(rules, "selectPolicy", || "Max".into());
+        absent(rules, "policies", || policies);
     }
 }
 

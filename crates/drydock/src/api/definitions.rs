@@ -3,10 +3,16 @@
 //! The real server does this in controllers of its own process, moments later; here it happens within the write,
 //! so that a definition is served as soon as its client has the answer.
 
+pub mod conversion;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use windlass_machinery::schema::{NodeId, Schemas};
 use windlass_machinery::{Context, structural};
+
+use conversion::Conversion;
 
 use super::auth::User;
 use super::options::{DeleteOptions, WriteOptions};
@@ -59,8 +65,12 @@ pub(super) fn prepare_update(write: &Write<'_>, new: &mut Value, _: &Value) -> O
     Ok(())
 }
 
-/// A definition that is being deleted says so.
+/// A definition that is being deleted says so, and stays until its objects are gone.
 pub(super) fn mark_terminating(object: &mut Value, context: &Context) {
+    let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut().filter(|list| list.iter().all(|one| one != FINALIZER)) {
+        list.push(FINALIZER.into());
+    }
     set_condition(
         object,
         &context.now_text(),
@@ -106,12 +116,20 @@ fn resources(server: &Server, definition: &Value) -> Vec<Arc<Resource>> {
         serde_json::from_value(definition["status"]["acceptedNames"].clone()).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let types: BTreeMap<String, (Arc<Schemas>, NodeId)> = versions
+        .iter()
+        .map(|version| {
+            let schema = &version["schema"]["openAPIV3Schema"];
+            let compiled = structural::compile(schema, server.built_in.metadata());
+            (text(&version["name"]), (Arc::new(compiled.types), compiled.root))
+        })
+        .collect();
+    let conversion = Conversion::of(definition, &types).map(Arc::new);
     versions
         .iter()
         .filter(|version| version["served"] == true)
-        .map(|version| {
-            let compiled =
-                structural::compile(&version["schema"]["openAPIV3Schema"], server.built_in.metadata());
+        .filter_map(|version| {
+            let (schemas, root) = types.get(&text(&version["name"]))?.clone();
             let scale = &version["subresources"]["scale"];
             let scale = scale.is_object().then(|| ScalePaths {
                 spec: text(&scale["specReplicasPath"]),
@@ -124,8 +142,8 @@ fn resources(server: &Server, definition: &Value) -> Vec<Arc<Resource>> {
                 version: text(&version["name"]),
                 names: names.clone(),
                 namespaced: spec["scope"] == "Namespaced",
-                schemas: Arc::new(compiled.types),
-                root: compiled.root,
+                schemas,
+                root,
                 status: version["subresources"]["status"].is_object(),
                 columns: columns(&version["additionalPrinterColumns"]),
                 custom: CustomResource {
@@ -136,9 +154,10 @@ fn resources(server: &Server, definition: &Value) -> Vec<Arc<Resource>> {
                         .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
                         .collect(),
                     schema: Arc::new(version["schema"]["openAPIV3Schema"].clone()),
+                    conversion: conversion.clone(),
                 },
             };
-            Arc::new(Resource::custom(parts, &server.store))
+            Some(Arc::new(Resource::custom(parts, &server.store)))
         })
         .collect()
 }
@@ -191,14 +210,6 @@ pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Val
             if let Err(failure) = Box::pin(write.update(&name, &accept)).await {
                 tracing::warn!(%name, message = %failure.message, "failed to accept a definition's names");
             }
-            let mut write = own_write(server, resource, &user, None);
-            let hold = |_: &Write<'_>, definition: &mut Value| {
-                metadata_mut(definition).insert("finalizers".into(), json!([FINALIZER]));
-                Ok(())
-            };
-            if let Err(failure) = Box::pin(write.touch(&name, hold)).await {
-                tracing::warn!(%name, message = %failure.message, "failed to hold a definition");
-            }
         }
     }
 }
@@ -229,7 +240,10 @@ async fn remove_instances(server: &Server, definitions: &Arc<Resource>, definiti
         definition["spec"]["names"]["plural"].as_str().unwrap_or_default()
     ));
     let user = User::master("system:apiserver");
-    let Some(resource) = resources(server, definition).into_iter().next() else { return };
+    // In the version that they are stored in, so that no webhook need be there.
+    let all = resources(server, definition);
+    let stored = all.iter().find(|resource| conversion::is_stored(resource)).or_else(|| all.first());
+    let Some(resource) = stored.cloned() else { return };
     let (_, instances) = server.store.list(table, &Scope::All);
     for instance in &instances {
         let mut write = own_write(server, &resource, &user, None);

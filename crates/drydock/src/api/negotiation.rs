@@ -12,7 +12,24 @@ pub struct Form {
     pub yaml: bool,
     /// Another view of the object.
     pub view: View,
+    /// The version of the view's own type, where it has one.
+    pub version: &'static str,
 }
+
+impl Form {
+    /// JSON, all of it.
+    pub const PLAIN: Self = Self { yaml: false, view: View::Whole, version: META };
+
+    /// That view, in the type's usual version.
+    #[must_use]
+    pub fn of(view: View) -> Self {
+        Self { view, ..Self::PLAIN }
+    }
+}
+
+const META: &str = "meta.k8s.io/v1";
+const OLD_META: &str = "meta.k8s.io/v1beta1";
+const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// What is shown of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +40,8 @@ pub enum View {
     Table,
     /// Its metadata only.
     Metadata,
+    /// The metadata only of the objects of a list.
+    MetadataList,
 }
 
 /// The form the client wants for an object, a list, or a watch.
@@ -30,13 +49,13 @@ pub enum View {
 /// # Errors
 /// When it takes none that the server has.
 pub fn accepted(headers: &HeaderMap) -> Outcome<Form> {
-    let plain = Form { yaml: false, view: View::Whole };
     let Some(accept) = headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else {
-        return Ok(plain);
+        return Ok(Form::PLAIN);
     };
     if accept.trim().is_empty() {
-        return Ok(plain);
+        return Ok(Form::PLAIN);
     }
+    let mut readable = false;
     for clause in accept.split(',') {
         let mut parts = clause.split(';').map(str::trim);
         let yaml = match parts.next().unwrap_or_default() {
@@ -44,6 +63,7 @@ pub fn accepted(headers: &HeaderMap) -> Outcome<Form> {
             "application/yaml" => true,
             _ => continue,
         };
+        readable = true;
         let (mut view, mut group, mut version) = ("", "", "");
         for parameter in parts {
             match parameter.split_once('=') {
@@ -53,20 +73,23 @@ pub fn accepted(headers: &HeaderMap) -> Outcome<Form> {
                 _ => {}
             }
         }
-        let view = match view {
-            "" => View::Whole,
-            "Table" if group == "meta.k8s.io" && version == "v1" => View::Table,
-            "PartialObjectMetadata" | "PartialObjectMetadataList"
-                if group == "meta.k8s.io" && version == "v1" =>
-            {
-                View::Metadata
-            }
+        let version = match (group, version) {
+            ("meta.k8s.io", "v1") => META,
+            ("meta.k8s.io", "v1beta1") => OLD_META,
+            _ if view.is_empty() => META,
             _ => continue,
         };
-        return Ok(Form { yaml, view });
+        let view = match view {
+            "" => View::Whole,
+            "Table" => View::Table,
+            "PartialObjectMetadata" => View::Metadata,
+            "PartialObjectMetadataList" => View::MetadataList,
+            _ => continue,
+        };
+        return Ok(Form { yaml, view, version });
     }
-    let offered = "application/json, application/yaml, application/json;stream=watch";
-    Err(Failure::not_acceptable(offered))
+    // Whoever takes none of the server's forms is told so before anything else.
+    Err(if readable { Failure::not_acceptable(OFFERED) } else { Failure::no_representation(OFFERED) })
 }
 
 /// In which form a body is.
@@ -80,20 +103,22 @@ pub enum BodyForm {
     Protobuf,
 }
 
+const READ: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
 /// In which form the body is.
 ///
 /// # Errors
 /// When it is none that the server reads.
 pub fn body_form(headers: &HeaderMap) -> Outcome<BodyForm> {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // Go reads no media type whose parameters make no sense.
+    let readable = value.split(';').skip(1).all(|parameter| parameter.contains('='));
     match content_type(headers) {
+        _ if !readable => Err(Failure::unsupported_media(&READ)),
         "" | "application/json" => Ok(BodyForm::Json),
         "application/yaml" => Ok(BodyForm::Yaml),
         "application/vnd.kubernetes.protobuf" => Ok(BodyForm::Protobuf),
-        _ => Err(Failure::unsupported_media(&[
-            "application/json",
-            "application/yaml",
-            "application/vnd.kubernetes.protobuf",
-        ])),
+        _ => Err(Failure::unsupported_media(&READ)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! OpenAPI v3: the types and paths of each group and version, for kubectl's validation and `explain`.
 
 mod descriptions;
+pub mod v2;
 
 use std::collections::BTreeSet;
 

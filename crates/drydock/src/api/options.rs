@@ -1,6 +1,6 @@
 //! The options of a request: dry run, field manager, strictness.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_machinery::invalid::FieldError;
 
 use super::request::Query;
@@ -28,6 +28,8 @@ pub struct WriteOptions {
     pub validation: FieldValidation,
     /// Take fields over from other managers.
     pub force: Option<bool>,
+    /// The options as the client gave them, for those who admit the write.
+    pub given: Map<String, Value>,
 }
 
 impl WriteOptions {
@@ -39,6 +41,7 @@ impl WriteOptions {
             manager: "kube-apiserver".to_owned(),
             validation: FieldValidation::Ignore,
             force: None,
+            given: Map::new(),
         }
     }
 
@@ -63,10 +66,8 @@ impl WriteOptions {
             if name.len() > 128 {
                 errors.push(FieldError::too_long("fieldManager", 128));
             }
-            if let Some((at, char)) = name.chars().enumerate().find(|(_, char)| char.is_control()) {
-                let detail = format!(
-                    "should only contain printable characters, invalid character at position {at}: {char:?}"
-                );
+            if let Some((at, char)) = name.char_indices().find(|(_, char)| char.is_control()) {
+                let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(char));
                 errors.push(FieldError::invalid("fieldManager", name, detail));
             }
         }
@@ -82,7 +83,16 @@ impl WriteOptions {
         };
         refuse(kind, &errors)?;
         let manager = named.map_or_else(|| manager_of(user_agent), ToOwned::to_owned);
-        Ok(Self { dry_run, manager, validation, force })
+        let mut given = Map::new();
+        if dry_run {
+            given.insert("dryRun".into(), json!(["All"]));
+        }
+        for (field, value) in [("fieldManager", named), ("fieldValidation", query.get("fieldValidation"))] {
+            if let Some(value) = value {
+                given.insert(field.into(), value.into());
+            }
+        }
+        Ok(Self { dry_run, manager, validation, force, given })
     }
 }
 
@@ -99,6 +109,10 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// What becomes of its dependents.
     pub propagation: Option<Propagation>,
+    /// Whether the request names no object, but all of a kind.
+    pub collection: bool,
+    /// The options as the client gave them, for those who admit the deletion.
+    pub given: Map<String, Value>,
 }
 
 /// What becomes of the dependents of a deleted object.
@@ -151,7 +165,11 @@ impl DeleteOptions {
             ));
         }
         refuse("DeleteOptions", &errors)?;
+        let mut given = options.as_object().cloned().unwrap_or_default();
+        given.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
         Ok(Self {
+            collection: false,
+            given,
             dry_run,
             grace: options["gracePeriodSeconds"].as_i64(),
             uid: text(&options["preconditions"]["uid"]),
@@ -175,6 +193,122 @@ impl DeleteOptions {
     }
 }
 
+/// The options of a list or a watch, beside its selectors.
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// How many objects at most; 0 is all.
+    pub limit: usize,
+    /// Where to go on.
+    pub from: Option<String>,
+    /// The revision the client knows; `None` also where it is 0.
+    pub version: Option<String>,
+    /// Whether any state that the server has at hand will do.
+    pub any_version: bool,
+    /// Whether it must be exactly that revision.
+    pub exact: bool,
+    /// How long a watch lasts.
+    pub timeout: Option<u64>,
+    /// Whether a watch begins with what is there.
+    pub initial_events: Option<bool>,
+}
+
+impl ListOptions {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When an option has a value it cannot have, or not beside another.
+    pub fn parse(query: &Query, watch: bool) -> Outcome<Self> {
+        let number = |name: &str| query.first(name).map(parse_int).transpose();
+        let limit = usize::try_from(number("limit")?.unwrap_or(0)).unwrap_or(0);
+        let timeout = number("timeoutSeconds")?.map(|seconds| u64::try_from(seconds).unwrap_or(0));
+        if let Some(text) = query.get("timeout")
+            && !go_duration(text)
+        {
+            return Err(Failure::bad_request(format!(
+                "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+            )));
+        }
+        let from = query.get("continue");
+        let version = query.get("resourceVersion");
+        let matching = query.get("resourceVersionMatch");
+        let initial_events = query.first("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+        let mut errors = Vec::new();
+        let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
+        const MATCH: &str = "resourceVersionMatch";
+        let continued = "resourceVersionMatch is forbidden when continue is provided";
+        if watch {
+            if initial_events.is_some() && matching != Some("NotOlderThan") {
+                forbid(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+            }
+            if matching.is_some() && initial_events.is_none() {
+                forbid(
+                    MATCH,
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                );
+            }
+            if from.is_some() {
+                forbid(MATCH, continued);
+            }
+            if let Some(other) = matching.filter(|known| *known != "NotOlderThan") {
+                errors.push(FieldError::not_supported(MATCH, other, ["NotOlderThan"]));
+            }
+        } else {
+            if matching.is_some() && version.is_none() {
+                forbid(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+            }
+            if matching.is_some() && from.is_some() {
+                forbid(MATCH, continued);
+            }
+            if matching == Some("Exact") && version == Some("0") {
+                forbid(MATCH, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            }
+            if initial_events.is_some() {
+                forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            }
+            if let Some(other) = matching.filter(|known| !matches!(*known, "Exact" | "NotOlderThan")) {
+                errors.push(FieldError::not_supported(MATCH, other, ["Exact", "NotOlderThan", ""]));
+            }
+        }
+        refuse("ListOptions", &errors)?;
+        let any_version = version == Some("0");
+        let version = version.filter(|version| *version != "0").map(ToOwned::to_owned);
+        // Pages can only be cut from one state: a limit asks for exactly the revision that is named.
+        let exact = matching == Some("Exact") || (limit > 0 && matching.is_none() && version.is_some());
+        Ok(Self {
+            limit: if any_version { 0 } else { limit },
+            from: from.map(ToOwned::to_owned),
+            version,
+            any_version,
+            exact,
+            timeout,
+            initial_events,
+        })
+    }
+}
+
+/// Whether Go reads a text as a duration (`1h30m`).
+fn go_duration(text: &str) -> bool {
+    let text = text.trim_start_matches(['-', '+']);
+    if text == "0" {
+        return true;
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits =
+            rest.len() - rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.').len();
+        if digits == 0 || rest[..digits].chars().all(|char| char == '.') {
+            return false;
+        }
+        rest = &rest[digits..];
+        let Some(unit) = ["ns", "us", "µs", "ms", "s", "m", "h"].iter().find(|unit| rest.starts_with(**unit))
+        else {
+            return false;
+        };
+        rest = &rest[unit.len()..];
+    }
+    !text.is_empty()
+}
+
 /// Reads a whole number as Go does.
 ///
 /// # Errors
@@ -185,7 +319,7 @@ pub fn parse_int(text: &str) -> Outcome<i64> {
 }
 
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldError>) -> bool {
-    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    let values: Vec<&str> = values.collect();
     if values.iter().any(|value| *value != "All") {
         errors.push(FieldError::not_supported("dryRun", json!(values), ["All"]));
     }

@@ -15,16 +15,20 @@ use tokio::time::Instant;
 use windlass_machinery::decode;
 use windlass_machinery::selector::{Fields, Labels};
 
+use super::definitions::conversion;
 use super::negotiation::{Form, View};
-use super::options::parse_int;
+use super::options::ListOptions;
 use super::registry::Resource;
 use super::request::Query;
 use super::server::Server;
 use super::status::{Failure, Outcome};
 use super::table;
+use super::view;
 use super::write::body::with_type;
 use super::write::{decoded, metadata_mut};
 use crate::store::{Change, Compacted, Key, Revision, Scope, Stored, Watch};
+
+mod selectable;
 
 /// How often an idle watch is told how far it has come.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -50,7 +54,7 @@ impl Selection {
         let fields = Fields::parse(query.get("fieldSelector").unwrap_or_default())
             .map_err(|error| Failure::bad_request(error.to_string()))?;
         for requirement in fields.requirements() {
-            check_field(resource, &requirement.field)?;
+            selectable::check(resource, &requirement.field)?;
         }
         let namespace =
             namespace.filter(|_| resource.namespaced).or_else(|| fields.exact("metadata.namespace"));
@@ -63,14 +67,7 @@ impl Selection {
         Ok(Self { scope, labels, fields })
     }
 
-    /// The objects it holds now.
-    #[must_use]
-    pub fn list(&self, server: &Server, resource: &Resource) -> (Revision, Vec<Arc<Stored>>) {
-        let (revision, objects) = server.store.list(resource.table, &self.scope);
-        (revision, objects.into_iter().filter(|stored| self.holds(stored)).collect())
-    }
-
-    fn holds(&self, stored: &Stored) -> bool {
+    fn holds(&self, resource: &Resource, stored: &Stored) -> bool {
         if !self.labels.matches(|key| stored.label(key)) {
             return false;
         }
@@ -87,9 +84,12 @@ impl Selection {
             return self.fields.matches(named);
         }
         let Ok(object) = decoded(stored) else { return false };
+        let object = view::shown(resource, object);
         let texts: Vec<(String, String)> = requirements
             .iter()
-            .map(|requirement| (requirement.field.clone(), field_text(&object, &requirement.field)))
+            .map(|requirement| {
+                (requirement.field.clone(), selectable::read(resource, &object, &requirement.field))
+            })
             .collect();
         self.fields.matches(|field| {
             named(field)
@@ -98,89 +98,11 @@ impl Selection {
     }
 }
 
-/// Fields other than the name and the namespace that can be selected on.
-static SELECTABLE: &[(&str, &str, &[&str])] = &[
-    (
-        "",
-        "pods",
-        &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
-        ],
-    ),
-    (
-        "",
-        "events",
-        &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-    ),
-    ("", "namespaces", &["status.phase"]),
-    ("", "secrets", &["type"]),
-    ("", "nodes", &["spec.unschedulable"]),
-    ("", "replicationcontrollers", &["status.replicas"]),
-    ("apps", "replicasets", &["status.replicas"]),
-    ("batch", "jobs", &["status.successful"]),
-];
-
-fn check_field(resource: &Resource, field: &str) -> Outcome<()> {
-    let more = SELECTABLE
-        .iter()
-        .find(|(group, plural, _)| *group == resource.group && *plural == resource.plural)
-        .map(|(_, _, fields)| *fields)
-        .unwrap_or_default();
-    let custom = resource.custom.iter().flat_map(|custom| &custom.selectable);
-    if matches!(field, "metadata.name" | "metadata.namespace")
-        || more.contains(&field)
-        || custom.clone().any(|known| known == field)
-    {
-        return Ok(());
-    }
-    Err(Failure::bad_request(if more.is_empty() && resource.custom.is_none() {
-        format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-    } else {
-        format!("field label not supported: {field}")
-    }))
-}
-
-fn field_text(object: &Value, field: &str) -> String {
-    let value = match field {
-        "source" => &object["source"]["component"],
-        "status.successful" => &object["status"]["succeeded"],
-        _ => field.split('.').fold(object, |value, part| &value[part]),
-    };
-    match value {
-        Value::String(text) => text.clone(),
-        // What is not written is zero, and reads so.
-        Value::Null if matches!(field, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
-        Value::Null if field.starts_with("status.") && field != "status.phase" => "0".to_owned(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
 /// One object in the form the client wants.
 ///
 /// # Errors
 /// When it is not there.
-pub fn get(
+pub async fn get(
     server: &Server,
     resource: &Resource,
     key: &Key,
@@ -188,6 +110,7 @@ pub fn get(
     query: &Query,
     as_of: Option<Revision>,
 ) -> Outcome<Bytes> {
+    query.get("resourceVersion").map(parse_revision).transpose()?;
     let stored = match as_of {
         None => server.store.get(resource.table, key),
         Some(revision) => {
@@ -196,7 +119,9 @@ pub fn get(
         }
     };
     let stored = stored.ok_or_else(|| Failure::not_found(resource, &key.name))?;
-    shown(server, resource, &stored.body, form, query)
+    let stored = conversion::all(server, resource, vec![stored]).await?;
+    let body = stored.first().map(|stored| stored.body.clone()).unwrap_or_default();
+    shown(server, resource, &body, form, query)
 }
 
 /// A stored object in the form the client wants.
@@ -210,21 +135,36 @@ pub fn shown(
     form: Form,
     query: &Query,
 ) -> Outcome<Bytes> {
-    let whole = || typed(resource, body);
     let json = match form.view {
-        View::Whole => whole(),
-        View::Metadata => {
-            let object = read(body)?;
-            Bytes::from(metadata_only(&object).to_string())
+        View::Whole => typed(resource, body),
+        View::Metadata => Bytes::from(metadata_only(raw_metadata(body)?, form.version)),
+        View::MetadataList => {
+            return Err(Failure::unfit_view(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                resource.go_type("")
+            )));
         }
         View::Table => {
+            table::check(query)?;
             let object = read(body)?;
             let version = object["metadata"]["resourceVersion"].clone();
-            let table = table::of(server, resource, &[object], json!({"resourceVersion": version}), query);
-            Bytes::from(table.to_string())
+            let metadata = json!({"resourceVersion": version});
+            Bytes::from(table::of(server, resource, &[object], metadata, form.version, query).to_string())
         }
     };
     encode(json, form)
+}
+
+/// The metadata of a stored object, as it stands there.
+fn raw_metadata(body: &[u8]) -> Outcome<&str> {
+    #[derive(serde::Deserialize)]
+    struct Head<'b> {
+        #[serde(borrow)]
+        metadata: &'b serde_json::value::RawValue,
+    }
+    serde_json::from_slice::<Head<'_>>(body)
+        .map(|head| head.metadata.get())
+        .map_err(|error| Failure::internal(error.to_string()))
 }
 
 /// JSON in the form the client wants.
@@ -256,16 +196,26 @@ fn put_typed(out: &mut BytesMut, resource: &Resource, body: &Bytes) {
     if body.len() > 2 {
         out.put_u8(b',');
     }
-    out.put_slice(body.get(1..).unwrap_or(b"}"));
+    out.put_slice(untagged(body).get(1..).unwrap_or(b"}"));
 }
 
-fn metadata_only(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+/// A stored object without the version that it may say it is stored in.
+fn untagged(body: &Bytes) -> &[u8] {
+    const TAG: &[u8] = b"{\"apiVersion\":";
+    match body.starts_with(TAG).then(|| body.iter().position(|byte| *byte == b',')).flatten() {
+        Some(comma) => &body[comma..],
+        None => body,
+    }
+}
+
+fn metadata_only(metadata: &str, version: &str) -> String {
+    format!("{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"{version}\",\"metadata\":{metadata}}}")
 }
 
 /// Where a list goes on.
 struct Continue {
-    revision: Revision,
+    /// `None` goes on in the newest state.
+    revision: Option<Revision>,
     start: String,
 }
 
@@ -284,8 +234,16 @@ impl Continue {
         let (value, _) = decode::text(&bytes, None)
             .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
         let start = value["start"].as_str().unwrap_or_default().to_owned();
-        match (value["v"].as_str(), value["rv"].as_u64()) {
-            (Some("meta.k8s.io/v1"), Some(revision)) if !start.is_empty() => Ok(Self { revision, start }),
+        let version = value["v"].as_str().unwrap_or_default();
+        if version != "meta.k8s.io/v1" {
+            return Err(invalid(format!(
+                "continue key is not valid: server does not recognize this encoded version {version}"
+            )));
+        }
+        match value["rv"].as_i64() {
+            Some(revision) if revision != 0 && !start.is_empty() => {
+                Ok(Self { revision: Revision::try_from(revision).ok(), start })
+            }
             _ => Err(invalid(
                 "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
                     .into(),
@@ -294,7 +252,7 @@ impl Continue {
     }
 
     fn token(&self) -> String {
-        let json = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.start});
+        let json = json!({"v": "meta.k8s.io/v1", "rv": self.revision.map_or(json!(-1), Value::from), "start": self.start});
         URL_SAFE_NO_PAD.encode(json.to_string())
     }
 }
@@ -303,7 +261,7 @@ impl Continue {
 ///
 /// # Errors
 /// When a parameter makes no sense, or the list cannot go on.
-pub fn list(
+pub async fn list(
     server: &Server,
     resource: &Resource,
     namespace: Option<&str>,
@@ -311,38 +269,58 @@ pub fn list(
     query: &Query,
     as_of: Option<Revision>,
 ) -> Outcome<Bytes> {
+    let page = page(server, resource, namespace, query, as_of)?;
+    let items = conversion::all(server, resource, page.items).await;
+    let items = items.map_err(|failure| conversion::unlisted(resource, failure))?;
+    list_body(server, resource, &items, page.metadata, form, query)
+}
+
+/// Some objects of a list, and the metadata of that list.
+pub struct Page {
+    /// The objects.
+    pub items: Vec<Arc<Stored>>,
+    /// The revision, and where to go on.
+    pub metadata: Value,
+}
+
+/// The objects a client asks for.
+///
+/// # Errors
+/// When a parameter makes no sense, or the list cannot go on.
+pub fn page(
+    server: &Server,
+    resource: &Resource,
+    namespace: Option<&str>,
+    query: &Query,
+    as_of: Option<Revision>,
+) -> Outcome<Page> {
+    let options = ListOptions::parse(query, false)?;
     let selection = Selection::parse(resource, namespace, query)?;
-    let limit = match query.get("limit") {
-        Some(text) => usize::try_from(parse_int(text)?).unwrap_or(0),
-        None => 0,
-    };
-    let from = query.get("continue").map(Continue::parse).transpose()?;
-    let wanted = query.get("resourceVersion").filter(|version| *version != "0");
+    let limit = options.limit;
+    let from = options.from.as_deref().map(Continue::parse).transpose()?;
+    let wanted = options.version.as_deref();
     if from.is_some() && wanted.is_some() {
         return Err(Failure::bad_request("specifying resource version is not allowed when using continue"));
     }
     let at = match (&from, wanted) {
-        (Some(from), _) => Some(from.revision),
+        (Some(from), _) => from.revision,
         (None, Some(version)) => {
-            let version = parse_revision(version)?;
+            let version = parse_revision(version).map_err(|failure| {
+                Failure::bad_request(format!("invalid resource version: {}", failure.message))
+            })?;
             let newest = server.store.revision();
             if version > newest {
                 return Err(too_large(version, newest));
             }
-            (query.get("resourceVersionMatch") == Some("Exact")).then_some(version)
+            options.exact.then_some(version)
         }
         (None, None) => as_of,
     };
     let (revision, objects) = match at {
         None => server.store.list(resource.table, &selection.scope),
         Some(revision) => {
-            let objects = server.store.list_at(resource.table, &selection.scope, revision).map_err(|_| {
-                Failure::expired(
-                    "The provided continue parameter is too old to display a consistent list result. You \
-                         can start a new list without the continue parameter.",
-                )
-            })?;
-            (revision, objects)
+            let objects = server.store.list_at(resource.table, &selection.scope, revision);
+            (revision, objects.map_err(|_| expired(from.as_ref()))?)
         }
     };
     let place = |stored: &Stored| match (&selection.scope, resource.namespaced) {
@@ -357,14 +335,14 @@ pub fn list(
         from.as_ref().is_none_or(|from| *place(stored) > *from.start.trim_end_matches('\0'))
     });
     for stored in rest {
-        if !selection.holds(stored) {
+        if !selection.holds(resource, stored) {
             continue;
         }
         if limit > 0 && items.len() == limit {
             if next.is_none()
                 && let Some(last) = items.last()
             {
-                next = Some(Continue { revision, start: format!("{}\0", place(last)) });
+                next = Some(Continue { revision: Some(revision), start: format!("{}\0", place(last)) });
             }
             remaining += 1;
         } else {
@@ -378,22 +356,37 @@ pub fn list(
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    encode(list_body(server, resource, &items, metadata, form.view, query)?, form)
+    Ok(Page { items, metadata })
 }
 
-/// The JSON of a list.
+/// A list whose state is forgotten may go on in the newest one.
+fn expired(from: Option<&Continue>) -> Failure {
+    let Some(from) = from else {
+        return Failure::expired("The resourceVersion for the provided list is too old.");
+    };
+    let failure = Failure::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new \
+         list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results. Continuing with the provided token results in an inconsistent list - \
+         objects that were created, modified, or deleted between the time the first chunk was returned and \
+         now may show up in the list.",
+    );
+    Failure { from: Some(Continue { revision: None, start: from.start.clone() }.token()), ..failure }
+}
+
+/// A list in the form the client wants.
 ///
 /// # Errors
-/// When a stored object cannot be read.
+/// When a stored object cannot be read, or a list has no such form.
 pub fn list_body(
     server: &Server,
     resource: &Resource,
     items: &[Arc<Stored>],
     mut metadata: Value,
-    view: View,
+    form: Form,
     query: &Query,
 ) -> Outcome<Bytes> {
-    if view == View::Whole {
+    if form.view == View::Whole {
         let custom = resource.custom.is_some();
         if custom && metadata.get("continue").is_none() {
             metadata["continue"] = "".into();
@@ -419,17 +412,33 @@ pub fn list_body(
             }
         }
         out.put_slice(b"]}");
-        return Ok(out.freeze());
+        return encode(out.freeze(), form);
     }
-    let objects = items.iter().map(|stored| decoded(stored)).collect::<Outcome<Vec<_>>>()?;
-    let value = match view {
-        View::Table => table::of(server, resource, &objects, metadata, query),
-        _ => json!({
-            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-            "items": objects.iter().map(metadata_only).collect::<Vec<_>>(),
-        }),
+    let json = match form.view {
+        View::Table => {
+            table::check(query)?;
+            let objects = items.iter().map(|stored| decoded(stored)).collect::<Outcome<Vec<_>>>()?;
+            table::of(server, resource, &objects, metadata, form.version, query).to_string()
+        }
+        View::MetadataList => {
+            let all = items.iter().map(|stored| Ok(metadata_only(raw_metadata(&stored.body)?, form.version)));
+            let all = all.collect::<Outcome<Vec<_>>>()?;
+            // Go writes a list that was never made as null.
+            let all = if all.is_empty() { "null".to_owned() } else { format!("[{}]", all.join(",")) };
+            format!(
+                "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\
+                 \"items\":{all}}}",
+                form.version
+            )
+        }
+        _ => {
+            return Err(Failure::unfit_view(format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                resource.go_type("List")
+            )));
+        }
     };
-    Ok(Bytes::from(value.to_string()))
+    encode(Bytes::from(json), form)
 }
 
 /// A stream of watch events, each a line of JSON.
@@ -439,7 +448,7 @@ struct Watching {
     server: Server,
     resource: Arc<Resource>,
     selection: Selection,
-    view: View,
+    form: Form,
     query: Query,
     watch: Watch,
     pending: Vec<Bytes>,
@@ -453,7 +462,7 @@ struct Watching {
 ///
 /// # Errors
 /// When a parameter makes no sense.
-pub fn watch(
+pub async fn watch(
     server: &Server,
     resource: &Arc<Resource>,
     namespace: Option<&str>,
@@ -461,29 +470,23 @@ pub fn watch(
     form: Form,
     query: &Query,
 ) -> Outcome<Events> {
+    let options = ListOptions::parse(query, true)?;
     let mut selection = Selection::parse(resource, namespace, query)?;
     if let Some(name) = name {
         selection.scope = Scope::Object(Key::new(namespace.unwrap_or_default(), name));
     }
+    if form.view == View::Table {
+        table::check(query)?;
+    }
     let bookmarks = query.flag("allowWatchBookmarks");
-    let initial_events = query.get("sendInitialEvents").map(|text| text == "true");
-    let version = match query.get("resourceVersion") {
-        Some(text) => text.parse::<Revision>().map_err(|_| {
-            Failure::internal(format!(
-                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ))
-        })?,
-        None => 0,
-    };
-    let length = match query.get("timeoutSeconds") {
-        Some(text) => Duration::from_secs(u64::try_from(parse_int(text)?).unwrap_or(0)),
-        None => WATCH_LENGTH,
-    };
+    let initial_events = options.initial_events;
+    let version = options.version.as_deref().map_or(Ok(0), parse_revision)?;
+    let length = options.timeout.map_or(WATCH_LENGTH, Duration::from_secs);
     let mut pending = Vec::new();
     let from_now = version == 0 || initial_events == Some(true);
     let (revision, initial) = if from_now && initial_events != Some(false) {
         let (revision, objects) = server.store.list(resource.table, &selection.scope);
-        (revision, objects.into_iter().filter(|stored| selection.holds(stored)).collect())
+        (revision, objects.into_iter().filter(|stored| selection.holds(resource, stored)).collect())
     } else if from_now {
         (server.store.revision(), Vec::new())
     } else {
@@ -501,7 +504,7 @@ pub fn watch(
         server: server.clone(),
         resource: Arc::clone(resource),
         selection,
-        view: form.view,
+        form,
         query: query.clone(),
         watch,
         pending: Vec::new(),
@@ -510,7 +513,7 @@ pub fn watch(
         done: false,
         first_table: true,
     };
-    for stored in initial {
+    for stored in conversion::all(server, resource, initial).await? {
         pending.push(watching.event("ADDED", &stored.body));
     }
     if initial_events == Some(true) && bookmarks {
@@ -549,6 +552,13 @@ impl Watching {
             };
             match changes {
                 Ok(changes) => {
+                    let changes = match conversion::changes(&self.server, &self.resource, changes).await {
+                        Ok(changes) => changes,
+                        Err(failure) => {
+                            self.done = true;
+                            return Some(error(&failure));
+                        }
+                    };
                     let mut events: Vec<Bytes> =
                         changes.iter().filter_map(|change| self.seen(change)).collect();
                     events.reverse();
@@ -563,8 +573,9 @@ impl Watching {
     }
 
     fn seen(&mut self, change: &Change) -> Option<Bytes> {
-        let before = change.before.as_ref().filter(|stored| self.selection.holds(stored));
-        let after = (!change.deleted && self.selection.holds(&change.after)).then_some(&change.after);
+        let before = change.before.as_ref().filter(|stored| self.selection.holds(&self.resource, stored));
+        let after =
+            (!change.deleted && self.selection.holds(&self.resource, &change.after)).then_some(&change.after);
         match (before, after) {
             (None, None) => None,
             (None, Some(after)) => Some(self.event("ADDED", &after.body)),
@@ -585,19 +596,16 @@ impl Watching {
         out.put_slice(b"{\"type\":\"");
         out.put_slice(kind.as_bytes());
         out.put_slice(b"\",\"object\":");
-        match self.view {
+        match self.form.view {
             View::Whole => put_typed(&mut out, &self.resource, body),
-            View::Metadata => {
-                let object: Value = serde_json::from_slice(body).unwrap_or_default();
-                out.put_slice(metadata_only(&object).to_string().as_bytes());
+            View::Metadata | View::MetadataList => {
+                let metadata = raw_metadata(body).unwrap_or("{}");
+                out.put_slice(metadata_only(metadata, self.form.version).as_bytes());
             }
             View::Table => {
                 let object: Value = serde_json::from_slice(body).unwrap_or_default();
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let mut table = table::of(&self.server, &self.resource, &[object], metadata, &self.query);
-                if !std::mem::take(&mut self.first_table) {
-                    table["columnDefinitions"] = Value::Null;
-                }
+                let table = self.table(object, metadata);
                 out.put_slice(table.to_string().as_bytes());
             }
         }
@@ -605,21 +613,40 @@ impl Watching {
         out.freeze()
     }
 
-    fn bookmark(&self, revision: Revision, initial: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if self.resource.custom.is_none() {
-            metadata["creationTimestamp"] = Value::Null;
+    fn table(&mut self, object: Value, metadata: Value) -> Value {
+        let version = self.form.version;
+        let mut table = table::of(&self.server, &self.resource, &[object], metadata, version, &self.query);
+        if !std::mem::take(&mut self.first_table) {
+            table["columnDefinitions"] = Value::Null;
         }
+        table
+    }
+
+    fn bookmark(&mut self, revision: Revision, initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = with_type(&json!({"metadata": metadata}), &self.resource);
+        let object = match self.form.view {
+            View::Whole => with_type(&json!({"metadata": metadata}), &self.resource),
+            View::Table => {
+                let version = json!({"resourceVersion": revision.to_string()});
+                self.table(json!({"metadata": metadata}), version)
+            }
+            _ => json!({
+                "kind": "PartialObjectMetadata", "apiVersion": self.form.version, "metadata": metadata,
+            }),
+        };
         Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
     }
 }
 
 fn gone(version: Revision, trimmed: Revision) -> Bytes {
-    let failure = Failure::expired(format!("too old resource version: {version} ({trimmed})"));
+    error(&Failure::expired(format!("too old resource version: {version} ({trimmed})")))
+}
+
+/// What ends a watch that cannot go on.
+fn error(failure: &Failure) -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": failure.status()})))
 }
 

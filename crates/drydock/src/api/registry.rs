@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_machinery::schema::{NodeId, Schemas, Type};
 
+use super::definitions::conversion::Conversion;
+use super::view;
 use crate::store::{Store, TableId};
 
 const TYPES: &str = include_str!("../../data/types.json");
@@ -98,6 +100,8 @@ pub struct CustomResource {
     pub selectable: Vec<String>,
     /// Its schema as written, for OpenAPI.
     pub schema: Arc<Value>,
+    /// What converts its objects between versions, where that is not a matter of names.
+    pub conversion: Option<Arc<Conversion>>,
 }
 
 /// Where the numbers of a scale subresource are.
@@ -181,6 +185,16 @@ impl Resource {
     #[must_use]
     pub fn prefix(&self) -> &Bytes {
         &self.prefix
+    }
+
+    /// The real server's own type of its objects, or with `List` of its lists.
+    #[must_use]
+    pub fn go_type(&self, suffix: &str) -> String {
+        if self.custom.is_some() {
+            return format!("*unstructured.Unstructured{suffix}");
+        }
+        let group = self.group.split('.').next().unwrap_or_default();
+        format!("*{}.{}{suffix}", if group.is_empty() { "core" } else { group }, self.kind)
     }
 
     /// Whether it can do that.
@@ -415,7 +429,11 @@ impl Row {
             .collect();
         Resource {
             prefix: prefix(&api_version(&self.group, &self.version), &self.kind),
-            table: store.table(&format!("{}/{}", self.group, self.resource)),
+            table: store.table(&format!(
+                "{}/{}",
+                view::storage_group(&self.group, &self.resource),
+                self.resource
+            )),
             list_kind: format!("{}List", self.kind),
             group: self.group,
             version: self.version,

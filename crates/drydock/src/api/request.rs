@@ -55,6 +55,12 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
     }
 
+    /// The first value of a parameter, empty or not.
+    #[must_use]
+    pub fn first(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     /// All values of a parameter.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -74,9 +80,9 @@ impl Query {
 #[must_use]
 pub fn target(path: &str) -> Target {
     let other = || Target::Path(path.to_owned());
-    let parts: Vec<String> =
-        path.split('/').filter(|part| !part.is_empty()).map(|part| unescape(part, false)).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    // As in Go, a slash that was escaped still parts a path.
+    let unescaped = unescape(path, false);
+    let parts: Vec<&str> = unescaped.split('/').filter(|part| !part.is_empty()).collect();
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -126,9 +132,9 @@ pub fn target(path: &str) -> Target {
 pub fn verb(method: &Method, path: &ResourcePath, query: &Query) -> &'static str {
     let named = path.name.is_some();
     match *method {
-        Method::GET | Method::HEAD if path.watch || (!named && query.flag("watch")) => "watch",
-        Method::GET | Method::HEAD if named => "get",
-        Method::GET | Method::HEAD => "list",
+        Method::GET if path.watch || (!named && query.flag("watch")) => "watch",
+        Method::GET if named => "get",
+        Method::GET => "list",
         Method::POST => "create",
         Method::PUT => "update",
         Method::PATCH => "patch",

@@ -17,10 +17,12 @@ use serde_json::{Value, json};
 use windlass_machinery::{Context, decode};
 
 use super::admission::policy::Policies;
+use super::admission::webhook::Hooks;
+use super::auth::token::Signer;
 use super::auth::{self, Attributes, Auth, User};
-use super::negotiation::{self, Form, View};
+use super::negotiation::{self, Form};
 use super::options::{DeleteOptions, WriteOptions};
-use super::read::{self, Selection};
+use super::read;
 use super::registry::{BuiltIn, LoadError, Registry, Resource};
 use super::request::{self, Query, ResourcePath, Target};
 use super::status::{Failure, Outcome};
@@ -33,6 +35,7 @@ use crate::faults::{self, Asked, Effect, Faults, Verdict};
 use crate::logs::Logs;
 use crate::record::{Entry, Record};
 use crate::store::{Key, Revision, Store, TableId};
+use crate::webhook::Webhooks;
 
 /// The largest body the server reads.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -59,6 +62,10 @@ pub struct Server {
     pub auth: Arc<Auth>,
     /// Admission policies, compiled.
     pub policies: Policies,
+    /// Admission webhooks, compiled.
+    pub hooks: Hooks,
+    /// The way to webhooks.
+    pub webhooks: Webhooks,
     registry: Arc<RwLock<Known>>,
     definitions: TableId,
 }
@@ -96,7 +103,7 @@ enum AnswerBody {
 
 impl Answer {
     fn json(code: StatusCode, value: &Value) -> Self {
-        Self::bytes(code, Form { yaml: false, view: View::Whole }, Bytes::from(value.to_string()))
+        Self::bytes(code, Form::PLAIN, Bytes::from(value.to_string()))
     }
 
     fn bytes(code: StatusCode, form: Form, body: Bytes) -> Self {
@@ -110,7 +117,7 @@ impl Answer {
     }
 
     fn failure(failure: &Failure, headers: &HeaderMap) -> Self {
-        let form = negotiation::accepted(headers).unwrap_or(Form { yaml: false, view: View::Whole });
+        let form = negotiation::accepted(headers).unwrap_or(Form::PLAIN);
         let json = Bytes::from(failure.status().to_string());
         let body = read::encode(json.clone(), form).unwrap_or(json);
         Self::bytes(failure.code, form, body)
@@ -147,9 +154,33 @@ impl Server {
     pub fn new(context: Context) -> Result<Self, LoadError> {
         let store = Store::default();
         let built_in = Arc::new(BuiltIn::load(&store)?);
+        Ok(Self::of(context, store, built_in, Auth::new()?))
+    }
+
+    /// A server that starts with the objects and the key of another.
+    #[must_use]
+    pub(crate) fn restored(
+        context: Context,
+        store: Store,
+        built_in: Arc<BuiltIn>,
+        signer: Arc<Signer>,
+    ) -> Self {
+        let server = Self::of(context, store, built_in, Auth::with_signer(signer));
+        server.reload();
+        server
+    }
+
+    /// Takes what is kept besides the store from the store anew.
+    pub(crate) fn reload(&self) {
+        self.auth.reload(&self.store, &self.registry());
+    }
+
+    fn of(context: Context, store: Store, built_in: Arc<BuiltIn>, auth: Auth) -> Self {
         let registry = Arc::new(Registry::new(&built_in, Vec::new()));
         let definitions = store.table(definitions::TABLE);
-        Ok(Self {
+        let hooks = Hooks::new(&store);
+        Self {
+            hooks,
             definitions,
             store,
             context,
@@ -157,10 +188,11 @@ impl Server {
             record: Record::default(),
             logs: Logs::default(),
             faults: Faults::default(),
-            auth: Arc::new(Auth::new()?),
+            auth: Arc::new(auth),
             policies: Policies::default(),
+            webhooks: Webhooks::default(),
             registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
-        })
+        }
     }
 
     /// The resources at this moment: whoever has seen a definition established finds what it defines.
@@ -276,6 +308,14 @@ impl Server {
                 return Answer { kind: "application/jwk-set+json", ..keys };
             }
             "/version" => return Answer::json(StatusCode::OK, &version()),
+            "/openapi/v2" => {
+                let accept = call.headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
+                let accept = accept.unwrap_or("*/*");
+                if !["*/*", "application/json", "application/*"].iter().any(|known| accept.contains(known)) {
+                    return Answer::text(StatusCode::NOT_ACCEPTABLE, "");
+                }
+                return Answer::json(StatusCode::OK, &openapi::v2::whole(self, &registry));
+            }
             "/openapi/v3" => return Answer::json(StatusCode::OK, &openapi::index(&registry)),
             _ => {}
         }
@@ -315,6 +355,12 @@ impl Server {
                 _ => Failure::no_such_resource().into(),
             });
         };
+        warnings.extend(deprecation(resource).map(ToOwned::to_owned));
+        if let Some(name) = &path.name
+            && let Some(why) = windlass_machinery::names::path_segment_name(name, false).first()
+        {
+            return Err(Failure::bad_request(format!("Name parameter invalid: {name:?}: {why}")).into());
+        }
         // What is only answered and never stored has no objects, and no path beside its own.
         let misplaced = path.name.is_some() || (resource.namespaced && path.namespace.is_none());
         if auth::reviews::is_review(resource) && misplaced {
@@ -364,15 +410,16 @@ impl Server {
         let key = Key::new(namespace.unwrap_or_default(), name);
         match verb {
             "get" => {
-                let object = read::get(self, resource, &key, form, &call.query, call.as_of)?;
+                let object = read::get(self, resource, &key, form, &call.query, call.as_of).await?;
                 Ok(Answer::bytes(StatusCode::OK, form, object))
             }
             "list" => {
-                let list = read::list(self, resource, namespace, form, &call.query, call.as_of)?;
+                let list = read::list(self, resource, namespace, form, &call.query, call.as_of).await?;
                 Ok(Answer::bytes(StatusCode::OK, form, list))
             }
             "watch" => {
-                let events = read::watch(self, resource, namespace, path.name.as_deref(), form, &call.query)?;
+                let events =
+                    read::watch(self, resource, namespace, path.name.as_deref(), form, &call.query).await?;
                 let body = AnswerBody::Events(events);
                 Ok(Answer { code: StatusCode::OK, kind: "application/json", body, warnings: Vec::new() })
             }
@@ -424,18 +471,16 @@ impl Server {
         form: Form,
         write: &mut Write<'_>,
     ) -> Outcome<Answer> {
-        let options = self.delete_options(call)?;
-        let selection = Selection::parse(resource, namespace, &call.query)?;
-        let (revision, items) = selection.list(self, resource);
+        let options = DeleteOptions { collection: true, ..self.delete_options(call)? };
+        let read::Page { items, metadata } = read::page(self, resource, namespace, &call.query, None)?;
         for stored in &items {
             match write.delete(&stored.key.name, &options).await {
                 Err(failure) if failure.reason != "NotFound" => return Err(failure),
                 _ => {}
             }
         }
-        let metadata = json!({"resourceVersion": revision.to_string()});
-        let list = read::list_body(self, resource, &items, metadata, form.view, &call.query)?;
-        Ok(Answer::bytes(StatusCode::OK, form, read::encode(list, form)?))
+        let list = read::list_body(self, resource, &items, metadata, form, &call.query)?;
+        Ok(Answer::bytes(StatusCode::OK, form, list))
     }
 
     async fn subresource(
@@ -535,6 +580,17 @@ impl Server {
         }
         let ty = self.built_in.schemas.at(self.built_in.delete_options);
         let json = as_json(&call.headers, &call.body, ty, "DeleteOptions")?;
+        let unreadable = |error: decode::DecodeError| {
+            Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        };
+        let (any, _) = decode::text(&json, None).map_err(unreadable)?;
+        if let (Some(version), Some(kind)) = (any["apiVersion"].as_str(), any["kind"].as_str())
+            && kind != "DeleteOptions"
+        {
+            return Err(Failure::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )));
+        }
         let (body, _) =
             decode::text(&json, Some(ty)).map_err(|error| Failure::bad_request(error.to_string()))?;
         DeleteOptions::parse(Some(&body), &call.query)
@@ -626,6 +682,17 @@ impl From<Failure> for Unanswered {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
+}
+
+/// What the client of a resource on its way out is told.
+fn deprecation(resource: &Resource) -> Option<&'static str> {
+    static TABLE: &[(&str, &str, &str)] = &[
+        ("", "endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        ("", "componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    ];
+    let found =
+        TABLE.iter().find(|(group, plural, _)| *group == resource.group && *plural == resource.plural);
+    found.map(|(_, _, message)| *message)
 }
 
 /// Whether a verb that is for one object comes without its name, or a create with one.

@@ -17,6 +17,10 @@ pub struct Failure {
     pub message: String,
     /// What it is about; `Some` of an empty map is written as `{}`.
     pub details: Option<Map<String, Value>>,
+    /// Where a list that cannot go on as it was may go on nevertheless.
+    pub from: Option<String>,
+    /// A whole `Status` that somebody else made, passed on as it is.
+    pub passed: Option<Box<Value>>,
 }
 
 /// What a request comes to.
@@ -24,7 +28,7 @@ pub type Outcome<T> = Result<T, Failure>;
 
 impl Failure {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, from: None, passed: None }
     }
 
     /// 400: the request makes no sense.
@@ -63,6 +67,19 @@ impl Failure {
     #[must_use]
     pub fn not_acceptable(offered: &str) -> Self {
         let message = format!("only the following media types are accepted: {offered}");
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// 406 where the client takes no form of an answer at all.
+    #[must_use]
+    pub fn no_representation(offered: &str) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {offered}");
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with_details(json!({}))
+    }
+
+    /// 406 where a view does not fit what is asked for.
+    #[must_use]
+    pub fn unfit_view(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
@@ -178,6 +195,8 @@ impl Failure {
             reason: "Invalid",
             message: format!("{subject} {name:?} is invalid: {all}"),
             details: Some(details),
+            from: None,
+            passed: None,
         }
     }
 
@@ -225,15 +244,27 @@ impl Failure {
         Self { details, ..self }
     }
 
+    /// Passes on a whole `Status`.
+    #[must_use]
+    pub fn with_status(self, status: Value) -> Self {
+        Self { passed: Some(Box::new(status)), ..self }
+    }
+
     /// The `Status` object.
     #[must_use]
     pub fn status(&self) -> Value {
+        if let Some(passed) = &self.passed {
+            return Value::clone(passed);
+        }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code.as_u16(),
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(from) = &self.from {
+            status["metadata"]["continue"] = from.as_str().into();
         }
         if let Some(details) = &self.details {
             status["details"] = Value::Object(details.clone());

@@ -229,6 +229,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             unconditional_update: false,
             generation: true,
             dated: false,
+            held: |object| !metadata_of(object).contains_key("deletionTimestamp"),
             mark: super::definitions::mark_terminating,
             create: super::definitions::prepare_create,
             update: super::definitions::prepare_update,
@@ -295,8 +296,9 @@ pub fn prepare_create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     {
         map.remove("status");
     }
-    let generation = strategy.generation.then(|| 1.into());
-    replace(metadata_mut(object), "generation", generation);
+    if strategy.generation {
+        metadata_mut(object).insert("generation".into(), 1.into());
+    }
     (strategy.create)(write, object)
 }
 
@@ -307,9 +309,16 @@ pub fn prepare_create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
 pub fn prepare_update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome<()> {
     let strategy = of(write.resource);
     let status = write.subresource == Some("status");
-    let kept = ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"];
-    for field in kept {
+    for field in ["creationTimestamp", "generation"] {
         replace(metadata_mut(new), field, metadata_of(old).get(field).cloned());
+    }
+    // What is left out stays; what is said otherwise is refused later, but a deletion cannot be taken back.
+    let (now, before) = (metadata_mut(new), metadata_of(old));
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let said = now.get(field).is_some_and(|value| *value != "");
+        if !said || (field == "deletionTimestamp" && before.contains_key(field)) {
+            replace(now, field, before.get(field).cloned());
+        }
     }
     if status {
         for field in strategy.status_keeps {

@@ -9,12 +9,17 @@ use windlass_machinery::invalid::FieldError;
 use windlass_machinery::selector::Labels;
 use windlass_machinery::{decode, managed, patch};
 
-use super::options::DeleteOptions;
+use super::admission::{self, Admission, Operation, View};
 use super::registry::{Resource, ScalePaths};
 use super::status::{Failure, Outcome};
 use super::table::jsonpath;
+use super::write::body::without_type;
 use super::write::patch::PatchKind;
 use super::write::{Change, Write, decoded, metadata_mut, metadata_of, name_of};
+
+mod eviction;
+
+pub use eviction::evict;
 
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
@@ -54,6 +59,12 @@ fn scale_of(resource: &Resource, object: &Value) -> Value {
             jsonpath::find(object, path).first().and_then(|value| value.as_str()).map(ToOwned::to_owned)
         }
         (None, true) => None,
+        // A replication controller selects by labels alone.
+        (None, false) if resource.group.is_empty() => {
+            let labels = object["spec"]["selector"].as_object().into_iter().flatten();
+            let pairs = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+            Some(pairs.collect::<Vec<_>>().join(","))
+        }
         (None, false) => {
             Labels::from_object(Some(&object["spec"]["selector"]).filter(|value| !value.is_null()))
                 .ok()
@@ -68,6 +79,8 @@ fn scale_of(resource: &Resource, object: &Value) -> Value {
 
 /// A new number of replicas.
 struct Rescale {
+    /// The kind Scale.
+    scale: Option<Resource>,
     kind: Option<PatchKind>,
     body: Bytes,
 }
@@ -78,7 +91,17 @@ impl Rescale {
         let bad = |error: decode::DecodeError| Failure::bad_request(format!("error decoding patch: {error}"));
         let (body, _) = decode::text(&self.body, None).map_err(bad)?;
         match self.kind {
-            None => Ok(body),
+            None => {
+                let kind = body["kind"].as_str().unwrap_or("Scale");
+                if kind != "Scale" {
+                    let version = body["apiVersion"].as_str().unwrap_or_default();
+                    return Err(Failure::bad_request(format!(
+                        "{kind} in version {version:?} cannot be handled as a Scale: converting \
+                         ({version}.{kind}) to (autoscaling.Scale): unknown conversion"
+                    )));
+                }
+                Ok(body)
+            }
             Some(PatchKind::Json) => {
                 patch::json(&scale_of(resource, old), &body).map_err(|_| Failure::rejected())
             }
@@ -122,6 +145,18 @@ impl Change for Rescale {
 
     fn owns(&self) -> bool {
         true
+    }
+
+    fn view(&self) -> Option<View<'_>> {
+        let kind = self.scale.as_ref()?;
+        Some(View {
+            kind,
+            shown: |resource, object| without_type(scale_of(resource, object)),
+            put_back: |resource, object, scale| {
+                let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+                jsonpath::set(object, &paths(resource).spec, replicas.into());
+            },
+        })
     }
 
     fn repeats(&self) -> bool {
@@ -189,11 +224,53 @@ pub async fn scale(
                 Method::PATCH => Some(PatchKind::of(headers, write.resource)?),
                 _ => None,
             };
-            let written = write.update(name, &Rescale { kind, body }).await?;
+            let written = {
+                let registry = write.server.registry();
+                let scale = registry.find("apps", "v1", "deployments").and_then(|one| one.part("scale"));
+                write.update(name, &Rescale { scale, kind, body }).await?
+            };
             serde_json::from_slice(&written.body).map_err(|error| Failure::internal(error.to_string()))?
         }
     };
     Ok((http::StatusCode::OK, scale_of(write.resource, &object)))
+}
+
+/// Lets admission look at what is posted to a part of an object.
+async fn admit(write: &mut Write<'_>, part: &str, name: &str, object: &Value) -> Outcome<Value> {
+    let Some(kind) = write.resource.part(part).map(Arc::new) else { return Ok(object.clone()) };
+    let own = Write {
+        server: write.server,
+        resource: &kind,
+        subresource: Some(part),
+        namespace: write.namespace,
+        user: write.user,
+        options: write.options.clone(),
+        warnings: Vec::new(),
+    };
+    let mut object = without_type(object.clone());
+    own.draft(&mut object)?;
+    let mut admission = Admission {
+        server: write.server,
+        resource: write.resource,
+        subresource: Some(part),
+        namespace: write.namespace,
+        operation: Operation::Create,
+        user: write.user,
+        old: None,
+        name: Some(name),
+        part: Some(&kind),
+        shown: None,
+        put_back: None,
+        options: &own.options.given,
+        dry_run: write.options.dry_run,
+        warnings: Vec::new(),
+    };
+    let mut outcome = admission::mutate(&mut admission, &mut object).await;
+    if outcome.is_ok() {
+        outcome = admission::validate(&mut admission, &object).await;
+    }
+    write.warnings.append(&mut admission.warnings);
+    outcome.map(|()| object)
 }
 
 /// Binds a pod to the node that the body names.
@@ -201,10 +278,16 @@ pub async fn scale(
 /// # Errors
 /// When the pod is bound already, or not there.
 pub async fn bind(write: &mut Write<'_>, name: &str, binding: &Value) -> Outcome<Answer> {
+    let binding = &admit(write, "binding", name, binding).await?;
     let node = binding["target"]["name"].as_str().unwrap_or_default();
+    // The real server does not foresee these.
+    let kind = binding["target"]["kind"].as_str().unwrap_or_default();
+    if !matches!(kind, "" | "Node") {
+        let error = FieldError::not_supported("target.kind", kind, ["Node", "<empty>"]);
+        return Err(Failure::internal(error.to_string()));
+    }
     if node.is_empty() {
-        let error = FieldError::required("target.name", "");
-        return Err(Failure::invalid("", "Binding", name, &[error]));
+        return Err(Failure::internal(FieldError::required("target.name", "").to_string()));
     }
     write
         .touch(name, |write, pod| {
@@ -239,37 +322,6 @@ fn set_condition(pod: &mut Value, condition: Value) {
         },
         None => pod["status"]["conditions"] = json!([condition]),
     }
-}
-
-/// Evicts a pod.
-///
-/// # Errors
-/// When it is not there.
-pub async fn evict(
-    write: &mut Write<'_>,
-    name: &str,
-    eviction: &Value,
-    query: &super::request::Query,
-) -> Outcome<Answer> {
-    let options = eviction.get("deleteOptions").filter(|options| options.is_object());
-    let mut options = DeleteOptions::parse(options, query)?;
-    options.dry_run |= write.options.dry_run;
-    write
-        .touch(name, |write, pod| {
-            let now = write.server.context.now_text();
-            set_condition(
-                pod,
-                json!({
-                    "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
-                    "lastTransitionTime": now, "reason": "EvictionByEvictionAPI",
-                    "message": "Eviction API: evicting",
-                }),
-            );
-            Ok(())
-        })
-        .await?;
-    write.delete(name, &options).await?;
-    Ok((http::StatusCode::CREATED, success(201)))
 }
 
 fn success(code: u16) -> Value {

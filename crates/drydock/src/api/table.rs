@@ -11,12 +11,20 @@ use serde_json::{Value, json};
 use super::registry::{Column, Resource};
 use super::request::Query;
 use super::server::Server;
+use super::status::{Failure, Outcome};
 
 pub use cells::age;
 
 /// The table of some objects.
 #[must_use]
-pub fn of(server: &Server, resource: &Resource, objects: &[Value], metadata: Value, query: &Query) -> Value {
+pub fn of(
+    server: &Server,
+    resource: &Resource,
+    objects: &[Value],
+    metadata: Value,
+    version: &str,
+    query: &Query,
+) -> Value {
     let include = query.get("includeObject").unwrap_or("Metadata");
     let plain = plain_columns();
     let columns = if resource.columns.is_empty() { &plain } else { &resource.columns };
@@ -29,7 +37,7 @@ pub fn of(server: &Server, resource: &Resource, objects: &[Value], metadata: Val
                 "Object" => row["object"] = super::write::body::with_type(object, resource),
                 _ => {
                     row["object"] = json!({
-                        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                        "kind": "PartialObjectMetadata", "apiVersion": version,
                         "metadata": object["metadata"],
                     });
                 }
@@ -41,9 +49,23 @@ pub fn of(server: &Server, resource: &Resource, objects: &[Value], metadata: Val
         })
         .collect::<Vec<_>>();
     json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "kind": "Table", "apiVersion": version, "metadata": metadata,
         "columnDefinitions": columns.iter().map(definition).collect::<Vec<_>>(), "rows": rows,
     })
+}
+
+/// Whether a table can be as the client wants it.
+///
+/// # Errors
+/// When it cannot.
+pub fn check(query: &Query) -> Outcome<()> {
+    match query.get("includeObject") {
+        None | Some("None" | "Metadata" | "Object") => Ok(()),
+        Some(other) => Err(Failure::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+             'Metadata', 'Object', 'None', or empty"
+        ))),
+    }
 }
 
 fn definition(column: &Column) -> Value {

@@ -5,6 +5,7 @@
 //! What depends on other objects is not here but in [`super::admission`].
 
 mod address;
+mod autoscaling;
 mod config;
 mod container;
 mod cron_job;
@@ -136,6 +137,20 @@ static TABLE: &[(&str, &str, Kind)] = &[
             status: workload::replica_status,
             ..PLAIN
         },
+    ),
+    (
+        "autoscaling",
+        "horizontalpodautoscalers",
+        Kind {
+            create: autoscaling::autoscaler,
+            update: |out, new, _| autoscaling::autoscaler(out, new),
+            ..PLAIN
+        },
+    ),
+    (
+        "node.k8s.io",
+        "runtimeclasses",
+        Kind { create: autoscaling::runtime_class, update: autoscaling::runtime_class_update, ..PLAIN },
     ),
     ("batch", "jobs", Kind { create: job::create, update: job::update, status: job::status, ..PLAIN }),
     ("batch", "cronjobs", Kind { create: cron_job::create, update: cron_job::update, ..PLAIN }),

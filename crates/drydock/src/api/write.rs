@@ -17,8 +17,9 @@ use windlass_machinery::invalid::FieldError;
 use windlass_machinery::managed::{self, Manager};
 use windlass_machinery::structural;
 
-use super::admission::{self, Admission, Operation};
-use super::auth::{User, escalation};
+use super::admission::{self, Admission, Operation, View};
+use super::auth::{Attributes, ResourceTarget, Target, User, escalation};
+use super::definitions::conversion;
 use super::options::WriteOptions;
 use super::registry::Resource;
 use super::server::Server;
@@ -69,8 +70,18 @@ pub trait Change: Send + Sync {
         false
     }
 
+    /// What is admitted, where that is not the object itself.
+    fn view(&self) -> Option<View<'_>> {
+        None
+    }
+
     /// Whether it may create the object.
     fn creates(&self) -> bool {
+        false
+    }
+
+    /// Whether it replaces the whole object: what it says of the object's identity must then be so.
+    fn replaces(&self) -> bool {
         false
     }
 
@@ -89,16 +100,20 @@ impl<'a> Write<'a> {
     /// # Errors
     /// When it is not to be.
     pub async fn create(&mut self, object: Value) -> Outcome<Written> {
-        self.create_owned(object, false).await
+        self.create_by(object, None).await
     }
 
-    async fn create_owned(&mut self, mut object: Value, owned: bool) -> Outcome<Written> {
+    /// Creates an object, by a request for it or by a change of what turned out not to be there.
+    async fn create_by(&mut self, mut object: Value, change: Option<&dyn Change>) -> Outcome<Written> {
         self.check_namespace(&mut object)?;
-        metadata_mut(&mut object).remove("selfLink");
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+            metadata_mut(&mut object).remove(field);
+        }
         self.fill(&mut object, None);
-        if !owned {
+        if !change.is_some_and(Change::owns) {
             self.own(None, &mut object);
         }
+        let given = self.options.given.clone();
         let mut admission = Admission {
             server: self.server,
             resource: self.resource,
@@ -107,10 +122,18 @@ impl<'a> Write<'a> {
             operation: Operation::Create,
             user: self.user,
             old: None,
+            name: None,
+            part: None,
+            shown: None,
+            put_back: None,
+            options: &given,
             dry_run: self.options.dry_run,
             warnings: Vec::new(),
         };
-        admission::mutate(&mut admission, &mut object).await?;
+        let mutated = admission::mutate(&mut admission, &mut object).await;
+        self.warnings.append(&mut admission.warnings);
+        mutated?;
+        self.check_namespace(&mut object)?;
         escalation::check(self, &object, None)?;
         self.system_fields(&mut object);
         strategy::prepare_create(self, &mut object)?;
@@ -119,19 +142,61 @@ impl<'a> Write<'a> {
         if metadata_of(&object).get("resourceVersion").is_some_and(|version| version != "") {
             return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
         }
-        admission::validate(&mut admission, &object).await?;
-        self.warnings.append(&mut admission.warnings);
-        if self.options.dry_run {
-            return Ok(Written { body: encoded(&object), created: true });
+        if change.is_some() {
+            self.authorize_create(name_of(&object))?;
         }
+        let validated = admission::validate(&mut admission, &object).await;
+        self.warnings.append(&mut admission.warnings);
+        validated?;
+        self.settle(&mut object);
         let key = self.key(name_of(&object));
+        let mut form = self.form(&object).await?;
+        if self.options.dry_run {
+            if let Some(there) = self.server.store.get(self.resource.table, &key) {
+                return Err(self.taken(&there));
+            }
+            return Ok(Written { body: self.answered(form, &object).await?, created: true });
+        }
         let stored = self
             .server
             .store
-            .write(self.resource.table, &key, Expect::Absent, |revision| committed(&mut object, revision))
-            .map_err(|_| Failure::already_exists(self.resource, &key.name))?;
+            .write(self.resource.table, &key, Expect::Absent, |revision| {
+                committed(form.as_mut().unwrap_or(&mut object), revision)
+            })
+            .map_err(|Mismatch(there)| match there {
+                Some(there) => self.taken(&there),
+                None => Failure::already_exists(self.resource, &key.name),
+            })?;
         self.server.after_write(self.resource, None, Some(&object)).await;
-        Ok(Written { body: stored.body.clone(), created: true })
+        let body = match form {
+            None => stored.body.clone(),
+            form => self.answered(form, &object).await?,
+        };
+        Ok(Written { body, created: true })
+    }
+
+    /// There is an object of that name already, if only for a while.
+    fn taken(&self, there: &Stored) -> Failure {
+        let failure = Failure::already_exists(self.resource, &there.key.name);
+        let leaving =
+            decoded(there).is_ok_and(|object| metadata_of(&object).contains_key("deletionTimestamp"));
+        if !leaving {
+            return failure;
+        }
+        Failure { message: format!("object is being deleted: {}", failure.message), ..failure }
+    }
+
+    /// Who may change an object may not make one by that, unless they may create it.
+    fn authorize_create(&self, name: &str) -> Outcome<()> {
+        let target = ResourceTarget {
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            subresource: "",
+            namespace: self.namespace,
+            name,
+        };
+        let wanted = Attributes { verb: "create", target: Target::Resource(target) };
+        self.server.auth.authorize(self.user, &wanted)
     }
 
     /// Updates an object by what `change` makes of it.
@@ -169,18 +234,21 @@ impl<'a> Write<'a> {
                 return Err(Failure::not_found(self.resource, &key.name).into());
             }
             let object = change.apply(self, None)?;
-            return match self.create_owned(object, change.owns()).await {
+            return match self.create_by(object, Some(change)).await {
                 Err(failure) if failure.reason == "AlreadyExists" => Err(Retry::Moved),
                 other => Ok(other?),
             };
         };
-        let old = decoded(&current)?;
+        let old = conversion::current(self.server, self.resource, &current).await?;
         let mut new = change.apply(self, Some(&old))?;
         self.check_namespace(&mut new)?;
+        self.check_identity(&old, &new, change)?;
         self.fill(&mut new, Some(&old));
         if !change.owns() {
             self.own(Some(&old), &mut new);
         }
+        let given = self.options.given.clone();
+        let view = change.view();
         let mut admission = Admission {
             server: self.server,
             resource: self.resource,
@@ -189,42 +257,63 @@ impl<'a> Write<'a> {
             operation: Operation::Update,
             user: self.user,
             old: Some(&old),
+            name: Some(&key.name),
+            part: view.map(|view| view.kind),
+            shown: view.map(|view| view.shown),
+            put_back: view.map(|view| view.put_back),
+            options: &given,
             dry_run: self.options.dry_run,
             warnings: Vec::new(),
         };
-        admission::mutate(&mut admission, &mut new).await?;
+        let mutated = admission::mutate(&mut admission, &mut new).await;
+        self.warnings.append(&mut admission.warnings);
+        mutated?;
         escalation::check(self, &new, Some(&old))?;
-        self.check_preconditions(&old, &new, current.revision)?;
+        self.check_revision(&old, &new, current.revision)?;
         let metadata = metadata_mut(&mut new);
         metadata.insert("resourceVersion".into(), current.revision.to_string().into());
         strategy::prepare_update(self, &mut new, &old)?;
         self.normalise(&mut new);
         self.refuse(&new, validation::update(self, &new, &old))?;
-        admission::validate(&mut admission, &new).await?;
+        let validated = admission::validate(&mut admission, &new).await;
         self.warnings.append(&mut admission.warnings);
+        validated?;
+        self.settle(&mut new);
         drop(admission);
-        if is_same(&new, &old) {
+        let mut form = self.form(&new).await?;
+        if form.is_none() && is_same(&new, &old) {
             return Ok(Written { body: current.body.clone(), created: false });
         }
         let gone = is_finished(&new);
         if self.options.dry_run {
-            return Ok(Written { body: encoded(&new), created: false });
+            return Ok(Written { body: self.answered(form, &new).await?, created: false });
         }
         let store = &self.server.store;
         let table = self.resource.table;
+        if form.as_ref().is_some_and(|form| is_unchanged(form, &current)) {
+            return Ok(Written { body: self.answered(form, &new).await?, created: false });
+        }
         if gone {
             let body = encoded(&new);
             store
-                .remove(table, key, current.revision, |revision| committed(&mut new, revision))
+                .remove(table, key, current.revision, |revision| {
+                    committed(form.as_mut().unwrap_or(&mut new), revision)
+                })
                 .map_err(Retry::from)?;
             self.server.after_write(self.resource, Some(&old), None).await;
             return Ok(Written { body, created: false });
         }
         let stored = store
-            .write(table, key, Expect::At(current.revision), |revision| committed(&mut new, revision))
+            .write(table, key, Expect::At(current.revision), |revision| {
+                committed(form.as_mut().unwrap_or(&mut new), revision)
+            })
             .map_err(Retry::from)?;
         self.server.after_write(self.resource, Some(&old), Some(&new)).await;
-        Ok(Written { body: stored.body.clone(), created: false })
+        let body = match form {
+            None => stored.body.clone(),
+            form => self.answered(form, &new).await?,
+        };
+        Ok(Written { body, created: false })
     }
 
     /// Changes an object as it is stored, past defaults, ownership and validation: what the server itself does
@@ -270,6 +359,19 @@ impl<'a> Write<'a> {
         }
     }
 
+    /// The form in which an object is stored, where a webhook converts it.
+    pub(super) async fn form(&self, object: &Value) -> Outcome<Option<Value>> {
+        conversion::stored_form(self.server, self.resource, object).await
+    }
+
+    /// What the client is shown of what is stored, or would be.
+    async fn answered(&self, form: Option<Value>, object: &Value) -> Outcome<Bytes> {
+        match form {
+            Some(form) => conversion::answered(self.server, self.resource, form).await,
+            None => Ok(encoded(object)),
+        }
+    }
+
     /// The key of an object of the request's namespace.
     #[must_use]
     pub fn key(&self, name: &str) -> Key {
@@ -303,13 +405,14 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn check_preconditions(&self, old: &Value, new: &Value, revision: Revision) -> Result<(), Retry> {
+    /// What a request says of the object's identity must be so; what admission makes of it is validated.
+    fn check_identity(&self, old: &Value, new: &Value, change: &dyn Change) -> Result<(), Retry> {
         let name = name_of(old);
-        let text = |object: &Value, field: &str| {
-            metadata_of(object).get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        let text = |object: &Value| {
+            metadata_of(object).get("uid").and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        let (uid, wanted) = (text(old, "uid"), text(new, "uid"));
-        if !wanted.is_empty() && wanted != uid {
+        let (uid, wanted) = (text(old), text(new));
+        if change.replaces() && !wanted.is_empty() && wanted != uid {
             let place = match self.namespace {
                 "" => name.to_owned(),
                 namespace => format!("{namespace}/{name}"),
@@ -321,7 +424,12 @@ impl<'a> Write<'a> {
             );
             return Err(Failure::conflict(self.resource, name, &why).into());
         }
-        let version = text(new, "resourceVersion");
+        Ok(())
+    }
+
+    fn check_revision(&self, old: &Value, new: &Value, revision: Revision) -> Result<(), Retry> {
+        let name = name_of(old);
+        let version = metadata_of(new).get("resourceVersion").and_then(Value::as_str).unwrap_or_default();
         if version.is_empty() || version == "0" {
             if self.strategy().unconditional_update {
                 return Ok(());
@@ -354,11 +462,33 @@ impl<'a> Write<'a> {
         }
     }
 
+    /// Brings an object into the form it will come back in. Definitions and custom objects are stored as they are.
+    fn settle(&self, object: &mut Value) {
+        if self.resource.custom.is_none() && self.resource.group != "apiextensions.k8s.io" {
+            encode::stored(object, self.resource.ty());
+        }
+    }
+
     fn own(&self, live: Option<&Value>, new: &mut Value) {
         let reset = self.reset_fields();
         let version = self.resource.api_version();
+        // The real server loses what it knows of managers when it would have to convert it by a webhook.
+        let foreign = |entry: &Value| entry["apiVersion"] != version.as_str();
+        let entries = live.and_then(|live| metadata_of(live).get("managedFields")).and_then(Value::as_array);
+        if entries.is_some_and(|list| list.iter().any(foreign)) && conversion::by_webhook(self.resource) {
+            metadata_mut(new).remove("managedFields");
+            return;
+        }
         let who = self.manager(&version);
         managed::update(live, new, self.resource.ty(), &who, reset, &self.server.context.now_text());
+        // And of those who wrote it under the name of another group, whose fields have other names.
+        let elsewhere = |entry: &Value| {
+            let group = entry["apiVersion"].as_str().and_then(|text| text.rsplit_once('/'));
+            group.map_or("", |(group, _)| group) != self.resource.group
+        };
+        if let Some(list) = metadata_mut(new).get_mut("managedFields").and_then(Value::as_array_mut) {
+            list.retain(|entry| !elsewhere(entry));
+        }
     }
 
     /// Who owns the fields that this write sets.
@@ -380,9 +510,6 @@ impl<'a> Write<'a> {
     fn system_fields(&self, object: &mut Value) {
         let context = &self.server.context;
         let metadata = metadata_mut(object);
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            metadata.remove(field);
-        }
         metadata.insert("creationTimestamp".into(), context.now_text().into());
         metadata.insert("uid".into(), context.uid().into());
         let named = metadata.get("name").is_some_and(|name| name != "");
@@ -444,6 +571,10 @@ impl Change for Replace {
         Ok(self.0.clone())
     }
 
+    fn replaces(&self) -> bool {
+        true
+    }
+
     fn repeats(&self) -> bool {
         metadata_of(&self.0).get("resourceVersion").is_none_or(|version| version == "")
     }
@@ -454,16 +585,28 @@ fn is_same(new: &Value, old: &Value) -> bool {
     if new == old {
         return true;
     }
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-        }
-        object
+    let same = |new: &Map<String, Value>, old: &Map<String, Value>, apart: &str| {
+        new.len() == old.len()
+            && new.iter().all(|(key, value)| key == apart || old.get(key) == Some(value))
+            && new.contains_key(apart) == old.contains_key(apart)
     };
-    new["spec"] == old["spec"] && new["status"] == old["status"] && timeless(new) == timeless(old)
+    let (Some(whole), Some(old_whole)) = (new.as_object(), old.as_object()) else { return false };
+    fn entries(object: &Value) -> &[Value] {
+        metadata_of(object).get("managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+    same(whole, old_whole, "metadata") && same(metadata_of(new), metadata_of(old), "managedFields") && {
+        let (new, old) = (entries(new), entries(old));
+        new.len() == old.len()
+            && new.iter().zip(old).all(|(new, old)| match (new.as_object(), old.as_object()) {
+                (Some(new), Some(old)) => same(new, old, "time"),
+                _ => new == old,
+            })
+    }
+}
+
+/// Whether an object would be stored as it is, but for the times of field ownership.
+fn is_unchanged(form: &Value, current: &Stored) -> bool {
+    serde_json::from_slice::<Value>(&current.body).is_ok_and(|old| is_same(form, &old))
 }
 
 /// Whether nothing holds a deleted object any more.
@@ -516,8 +659,13 @@ pub fn replace(map: &mut Map<String, Value>, field: &str, value: Option<Value>) 
 /// # Errors
 /// Never, unless the store was tampered with.
 pub fn decoded(stored: &Stored) -> Outcome<Value> {
-    serde_json::from_slice(&stored.body)
-        .map_err(|error| Failure::internal(format!("failed to read {:?}: {error}", stored.key.name)))
+    let mut object: Value = serde_json::from_slice(&stored.body)
+        .map_err(|error| Failure::internal(format!("failed to read {:?}: {error}", stored.key.name)))?;
+    // What a webhook converts says which version it is stored in.
+    if let Some(map) = object.as_object_mut() {
+        map.remove("apiVersion");
+    }
+    Ok(object)
 }
 
 /// The stored form of an object.

@@ -1,5 +1,6 @@
 //! Events as kube-controller-manager and the kubelet write them: in the background, repeats counted, floods cut.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(crate) struct Recorder {
 struct Note {
     about: ObjectReference,
     kind: &'static str,
-    reason: &'static str,
+    reason: Cow<'static, str>,
     message: String,
     /// What was done, in Events of the newer style.
     action: Option<&'static str>,
@@ -63,11 +64,11 @@ impl Recorder {
         Self { sender }
     }
 
-    pub(crate) fn normal<K: Kind>(&self, about: &K, reason: &'static str, message: String) {
+    pub(crate) fn normal<K: Kind>(&self, about: &K, reason: impl Into<Cow<'static, str>>, message: String) {
         self.note(reference(about), "Normal", reason, message);
     }
 
-    pub(crate) fn warning<K: Kind>(&self, about: &K, reason: &'static str, message: String) {
+    pub(crate) fn warning<K: Kind>(&self, about: &K, reason: impl Into<Cow<'static, str>>, message: String) {
         self.note(reference(about), "Warning", reason, message);
     }
 
@@ -75,9 +76,10 @@ impl Recorder {
         &self,
         about: ObjectReference,
         kind: &'static str,
-        reason: &'static str,
+        reason: impl Into<Cow<'static, str>>,
         message: String,
     ) {
+        let reason = reason.into();
         // The writer is gone only while everything stops.
         let _ = self.sender.send(Note { about, kind, reason, message, action: None });
     }
@@ -91,8 +93,13 @@ impl Recorder {
         action: &'static str,
         message: String,
     ) {
-        let _ =
-            self.sender.send(Note { about: reference(about), kind, reason, message, action: Some(action) });
+        let _ = self.sender.send(Note {
+            about: reference(about),
+            kind,
+            reason: reason.into(),
+            message,
+            action: Some(action),
+        });
     }
 }
 
@@ -162,7 +169,7 @@ impl Writer {
         let mut event = Event {
             metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
             involved_object: note.about,
-            reason: Some(note.reason.to_owned()),
+            reason: Some(note.reason.into_owned()),
             message: Some(note.message),
             type_: Some(note.kind.to_owned()),
             count: Some(1),

@@ -91,6 +91,13 @@ impl<K> Change<K> {
     }
 }
 
+/// Whether a write has removed the object that it answers with: nothing keeps it any more.
+fn is_gone(meta: &ObjectMeta) -> bool {
+    meta.deletion_timestamp.is_some()
+        && meta.deletion_grace_period_seconds.unwrap_or_default() == 0
+        && meta.finalizers.as_ref().is_none_or(Vec::is_empty)
+}
+
 type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
 
 /// The shared cache of one kind.
@@ -187,10 +194,13 @@ impl<K: Kind> Informer<K> {
         let object = self.trimmed(object);
         let revision = revision_of(object.meta());
         let mut store = self.lock();
-        if revision <= store.seen {
+        let changes = if is_gone(object.meta()) {
+            store.replace_last(object)
+        } else if revision <= store.seen {
             return;
-        }
-        let changes = store.put(object);
+        } else {
+            store.put(object)
+        };
         drop(store);
         self.dispatch(&changes);
     }

@@ -1,14 +1,15 @@
 //! `job-controller`: runs pods until enough of them have succeeded.
 //!
-//! A finished pod is counted exactly once, also over crashes: its uid is written to `uncountedTerminatedPods`, then
-//! its finalizer is taken off, then the uid moves into the counts ([`tracking`]). Indexed jobs, success and failure
-//! policies are not done yet.
+//! One pass over a job looks at its pods ([`Sync`]), decides whether and how the job ends ([`verdict`]), makes and
+//! deletes pods ([`manage`]) and counts those that ended ([`tracking`]). A finished pod is counted exactly once, also
+//! over crashes: its uid is written to `uncountedTerminatedPods`, then its finalizer is taken off, then the uid moves
+//! into the counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -17,18 +18,30 @@ use windlass_machinery::Context;
 use super::events::Recorder;
 use super::informer::ObjectKey;
 use super::informers::Handle;
-use super::ownership::{claim, controller_of, controller_ref, enqueue_controller, selector_of};
+use super::ownership::{claim_with, controller_of, enqueue_controller, selector_of};
 use super::queue::Queue;
-use super::{Error, Reconciler, Setup, pods, queue_of};
+use super::{Error, Reconciler, Setup, pods};
 
+mod backoff;
+mod failure_policy;
+mod indexes;
+mod manage;
+#[cfg(test)]
+mod tests;
 mod tracking;
+mod verdict;
+
+use backoff::Backoff;
+use failure_policy::{action, has_failed};
+use indexes::{Indexes, index_of, is_indexed, is_valid};
+use verdict::Verdict;
 
 const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
-/// The wait after a failed pod, doubled with each failure in a row.
-const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
-const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(600);
-/// At most this many pods are made or deleted in one go.
-const BURST: usize = 500;
+/// The name of this controller in `managedBy`.
+const NAME: &str = "kubernetes.io/job-controller";
+/// The waits after what the API refused: longer than those of other controllers.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 pub(crate) fn start(setup: &mut Setup<'_>) {
     let controller = Controller {
@@ -36,9 +49,11 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         pods: setup.handle(),
         recorder: setup.recorder("job-controller", None),
         context: setup.context.clone(),
-        queue: queue_of(&setup.informers.of::<Job>()),
-        failures: Mutex::default(),
+        queue: Queue::with_backoff(FIRST_RETRY, LONGEST_RETRY),
+        backoffs: Mutex::default(),
     };
+    let adds = controller.queue.clone();
+    controller.jobs.on_change(move |change| adds.add(ObjectKey::of(&change.latest().metadata)));
     let owners = controller.jobs.informer.clone();
     controller.pods.on_change(enqueue_controller::<Job, Pod>(owners, controller.queue.clone()));
     setup.work(&controller.queue.clone(), controller);
@@ -50,25 +65,29 @@ struct Controller {
     recorder: Recorder,
     context: Context,
     queue: Queue<ObjectKey>,
-    /// Failures in a row of each job by uid, and when the last one was.
-    failures: Mutex<BTreeMap<String, (u32, Timestamp)>>,
+    /// Failures in a row of each job, by uid.
+    backoffs: Mutex<BTreeMap<String, Backoff>>,
 }
 
-/// What a sync knows of a job.
+/// What a pass knows of a job's pods, as they were when it began.
 struct Sync {
     pods: Vec<Arc<Pod>>,
     active: Vec<Arc<Pod>>,
     succeeded: i32,
     failed: i32,
-    /// Pods that ended and are in no count yet.
-    ended: tracking::Ended,
+    backoff: Backoff,
+    /// Of an indexed job.
+    indexes: Option<IndexSync>,
 }
 
-/// How a job ends.
-struct Verdict {
-    kind: &'static str,
-    reason: String,
-    message: String,
+struct IndexSync {
+    /// Those that the status tells of.
+    before: Indexes,
+    succeeded: Indexes,
+    /// Only where indexes have limits of their own.
+    failed: Option<Indexes>,
+    /// The last failed pod of an index that is to get another, which has to tell the next one how often it failed.
+    delayed: BTreeMap<i32, Arc<Pod>>,
 }
 
 impl Reconciler for Controller {
@@ -76,15 +95,18 @@ impl Reconciler for Controller {
         let Some(found) = self.jobs.get(key) else {
             return self.release_orphans(key).await;
         };
+        if spec_of(&found).managed_by.as_ref().is_some_and(|manager| manager != NAME) {
+            return Ok(());
+        }
         if is_finished(&found) {
-            self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid_of(&found));
+            self.backoffs().remove(&uid_of(&found));
             return Ok(());
         }
         let mut job = (*found).clone();
         let Some(selector) = selector_of(spec_of(&job).selector.as_ref()) else {
             return Ok(());
         };
-        let pods = claim(&job, &self.jobs, &self.pods, &selector, |_| true).await?;
+        let pods = claim_with(&job, &self.jobs, &self.pods, &selector, |_| true, Some(FINALIZER)).await?;
         let sync = self.look(&job, pods);
         let now = self.context.now();
         let suspended = spec_of(&job).suspend == Some(true);
@@ -95,174 +117,61 @@ impl Reconciler for Controller {
         }
 
         let mut verdict = self.verdict(&job, &sync, now);
-        let mut managed = Ok(());
+        let managed;
         if verdict.is_some() {
-            self.delete_pods(&job, &sync.active).await?;
+            managed = self.delete_active(&job, &sync.active).await;
+            // What could not be deleted is tried again before the end is declared.
+            verdict = verdict.filter(|_| managed.is_ok());
         } else if job.metadata.deletion_timestamp.is_none() {
             managed = self.manage(&job, &sync, suspended).await;
-            let none_active = self.active_now(&job).is_empty();
-            let enough = match spec_of(&job).completions {
-                None => sync.succeeded > 0,
-                Some(wanted) => sync.succeeded >= wanted,
-            };
-            if managed.is_ok() && enough && none_active && !suspended {
-                verdict = Some(Verdict {
-                    kind: "SuccessCriteriaMet",
-                    reason: "CompletionsReached".to_owned(),
-                    message: "Reached expected number of succeeded pods".to_owned(),
-                });
+            if verdict::is_enough(&job, &sync) && self.active_now(&job).is_empty() {
+                verdict = Some(Verdict::reached());
             } else {
                 self.note_suspension(&mut job, suspended, now);
             }
+        } else {
+            managed = Ok(());
         }
-        self.track(found.as_ref(), job, sync, verdict).await?;
+        self.track(&found, job, &sync, verdict).await?;
         managed
     }
 }
 
 impl Controller {
     fn look(&self, job: &Job, all: Vec<Arc<Pod>>) -> Sync {
-        let status = job.status.clone().unwrap_or_default();
-        let ended = tracking::Ended::of(job, &all);
-        let active = all.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
-        let count = |uids: &[String]| i32::try_from(uids.len()).unwrap_or(i32::MAX);
-        let (succeeded, failed) = (count(&ended.succeeded), count(&ended.failed));
-        self.note_failures(job, &all, &ended);
+        let (spec, status) = (spec_of(job), job.status.clone().unwrap_or_default());
+        let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
+        let (known_succeeded, known_failed) =
+            (uncounted.succeeded.unwrap_or_default(), uncounted.failed.unwrap_or_default());
+        let is_new = |pod: &Pod, known: &[String]| {
+            let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+            has_finalizer(pod) && is_valid(spec, pod) && !known.iter().any(|known| known == uid)
+        };
+        let succeeded: Vec<_> = all
+            .iter()
+            .filter(|pod| is_new(pod, &known_succeeded) && pods::phase(pod) == "Succeeded")
+            .cloned()
+            .collect();
+        let failed: Vec<_> =
+            all.iter().filter(|pod| is_new(pod, &known_failed) && has_failed(job, pod)).cloned().collect();
+        let counted = failed.iter().filter(|pod| action(job, pod).counts()).count();
+        let backoff = self.backoffs().get(&uid_of(job)).copied().unwrap_or_default();
+        let active: Vec<_> = all.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
+        let indexes = is_indexed(spec).then(|| IndexSync::of(job, &all, &active));
+        let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let done = status.succeeded.unwrap_or_default() + number(succeeded.len() + known_succeeded.len());
         Sync {
+            succeeded: indexes.as_ref().map_or(done, |indexes| indexes.succeeded.len()),
+            failed: status.failed.unwrap_or_default() + number(counted + known_failed.len()),
+            backoff: backoff.with(&succeeded, &failed),
             active,
-            succeeded: status.succeeded.unwrap_or_default() + succeeded,
-            failed: status.failed.unwrap_or_default() + failed,
-            ended,
             pods: all,
+            indexes,
         }
     }
 
-    /// Remembers failures in a row, for the wait before the next pod.
-    fn note_failures(&self, job: &Job, all: &[Arc<Pod>], ended: &tracking::Ended) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.context.now();
-        if !ended.new_succeeded.is_empty() {
-            failures.remove(&uid_of(job));
-        }
-        for uid in &ended.new_failed {
-            let pod = all.iter().find(|pod| pod.metadata.uid.as_ref() == Some(uid));
-            let when = pod.and_then(|pod| finished_at(pod)).unwrap_or(now);
-            let (count, last) = failures.entry(uid_of(job)).or_insert((0, when));
-            *count += 1;
-            *last = when.max(*last);
-        }
-    }
-
-    /// Whether the job ends here, and how.
-    fn verdict(&self, job: &Job, sync: &Sync, now: Timestamp) -> Option<Verdict> {
-        let conditions =
-            job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        let begun = conditions.iter().find(|condition| {
-            condition.status == "True"
-                && matches!(condition.type_.as_str(), "SuccessCriteriaMet" | "FailureTarget")
-        });
-        if let Some(begun) = begun {
-            let kind = if begun.type_ == "FailureTarget" { "FailureTarget" } else { "SuccessCriteriaMet" };
-            let (reason, message) =
-                (begun.reason.clone().unwrap_or_default(), begun.message.clone().unwrap_or_default());
-            return Some(Verdict { kind, reason, message });
-        }
-        let spec = spec_of(job);
-        let failed = |reason: &str, message: &str| {
-            Some(Verdict { kind: "FailureTarget", reason: reason.to_owned(), message: message.to_owned() })
-        };
-        let limit = spec.backoff_limit.unwrap_or(6);
-        if sync.failed > limit || restarted_too_often(spec, &sync.pods, limit) {
-            return failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
-        }
-        let (Some(seconds), Some(since)) = (spec.active_deadline_seconds, start_time(job)) else {
-            return None;
-        };
-        let left = SignedDuration::from_secs(seconds) - now.duration_since(since);
-        match Duration::try_from(left) {
-            Ok(left) if !left.is_zero() => self.queue.add_after(ObjectKey::of(&job.metadata), left),
-            _ if spec.suspend == Some(true) => {}
-            _ => {
-                return failed("DeadlineExceeded", "Job was active longer than specified deadline");
-            }
-        }
-        None
-    }
-
-    /// Makes and deletes pods, so that as many run as should.
-    async fn manage(&self, job: &Job, sync: &Sync, suspended: bool) -> Result<(), Error> {
-        let spec = spec_of(job);
-        let active = sync.active.len();
-        let parallelism = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or_default();
-        let wanted = match spec.completions {
-            _ if suspended => 0,
-            None if sync.succeeded > 0 => active,
-            None => parallelism,
-            Some(completions) => {
-                usize::try_from(completions - sync.succeeded).unwrap_or_default().min(parallelism)
-            }
-        };
-        if active > wanted {
-            let now = self.context.now();
-            let mut ranked = sync.active.clone();
-            ranked.sort_by(|a, b| pods::deletion_order(a, b, now));
-            ranked.truncate((active - wanted).min(BURST));
-            return self.delete_pods(job, &ranked).await;
-        }
-        let replaces_failed_only = spec.pod_replacement_policy.as_deref() == Some("Failed");
-        let terminating = sync.pods.iter().filter(|pod| replaces_failed_only && is_terminating(pod)).count();
-        let missing = wanted.saturating_sub(active + terminating).min(BURST);
-        if missing == 0 {
-            return Ok(());
-        }
-        if let Some(wait) = self.wait_after_failure(job) {
-            self.queue.add_after(ObjectKey::of(&job.metadata), wait);
-            return Ok(());
-        }
-        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
-        let mut pod = pods::from_template(&spec.template, namespace, controller_ref(job));
-        let finalizers = pod.metadata.finalizers.get_or_insert_default();
-        if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
-            finalizers.push(FINALIZER.to_owned());
-        }
-        for _ in 0..missing {
-            match self.pods.create(&pod).await {
-                Ok(made) => {
-                    let name = made.metadata.name.unwrap_or_default();
-                    self.recorder.normal(job, "SuccessfulCreate", format!("Created pod: {name}"));
-                }
-                Err(error) if error.namespace_terminating() => return Ok(()),
-                Err(error) => {
-                    self.recorder.warning(
-                        job,
-                        "FailedCreate",
-                        format!("Error creating: {}", error.message()),
-                    );
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn wait_after_failure(&self, job: &Job) -> Option<Duration> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, last) = *failures.get(&uid_of(job))?;
-        let backoff = FIRST_BACKOFF.saturating_mul(1 << (count - 1).min(10)).min(LONGEST_BACKOFF);
-        let left = backoff - self.context.now().duration_since(last);
-        Duration::try_from(left).ok().filter(|left| !left.is_zero())
-    }
-
-    async fn delete_pods(&self, job: &Job, doomed: &[Arc<Pod>]) -> Result<(), Error> {
-        for pod in doomed {
-            let name = pod.metadata.name.as_deref().unwrap_or_default();
-            if let Err(error) = self.pods.delete(pod).await {
-                self.recorder.warning(job, "FailedDelete", format!("Error deleting: {}", error.message()));
-                return Err(error);
-            }
-            self.recorder.normal(job, "SuccessfulDelete", format!("Deleted pod: {name}"));
-        }
-        Ok(())
+    fn backoffs(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Backoff>> {
+        self.backoffs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The job's active pods, those just made or deleted included.
@@ -308,19 +217,36 @@ impl Controller {
     }
 }
 
-/// A job of OnFailure pods fails by the restarts of their containers.
-fn restarted_too_often(spec: &JobSpec, pods: &[Arc<Pod>], limit: i32) -> bool {
-    let policy = spec.template.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
-    if policy != Some("OnFailure") {
-        return false;
+impl IndexSync {
+    fn of(job: &Job, all: &[Arc<Pod>], active: &[Arc<Pod>]) -> Self {
+        let spec = spec_of(job);
+        let completions = spec.completions.unwrap_or_default();
+        let status = job.status.clone().unwrap_or_default();
+        let tracked: Vec<_> = all
+            .iter()
+            .filter(|pod| has_finalizer(pod) && is_valid(spec, pod))
+            .filter_map(|pod| Some((index_of(pod)?, pod)))
+            .collect();
+        let before = Indexes::parse(status.completed_indexes.as_deref().unwrap_or_default(), completions);
+        let new = tracked.iter().filter(|(_, pod)| pods::phase(pod) == "Succeeded").map(|(index, _)| *index);
+        let succeeded = before.with(&new.collect());
+        let failed = spec.backoff_limit_per_index.map(|limit| {
+            let new = tracked.iter().filter(|(_, pod)| verdict::fails_index(job, pod, limit));
+            Indexes::parse(status.failed_indexes.as_deref().unwrap_or_default(), completions)
+                .with(&new.map(|(index, _)| *index).collect())
+        });
+        let mut delayed: BTreeMap<i32, Arc<Pod>> = BTreeMap::new();
+        if let Some(failed) = &failed {
+            let running: Indexes = active.iter().filter_map(|pod| index_of(pod)).collect();
+            for (index, pod) in tracked.iter().filter(|(_, pod)| has_failed(job, pod)) {
+                let over = succeeded.has(*index) || failed.has(*index) || running.has(*index);
+                if !over && delayed.get(index).is_none_or(|known| backoff::is_later(pod, known)) {
+                    delayed.insert(*index, Arc::clone(pod));
+                }
+            }
+        }
+        Self { before, succeeded, failed, delayed }
     }
-    let running = pods.iter().filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
-    let statuses = running.filter_map(|pod| pod.status.as_ref());
-    let restarts: i32 = statuses
-        .flat_map(|status| status.container_statuses.iter().chain(&status.init_container_statuses).flatten())
-        .map(|container| container.restart_count)
-        .sum();
-    if limit == 0 { restarts > 0 } else { restarts >= limit }
 }
 
 fn spec_of(job: &Job) -> &JobSpec {
@@ -332,22 +258,15 @@ fn uid_of(job: &Job) -> String {
     job.metadata.uid.clone().unwrap_or_default()
 }
 
-fn start_time(job: &Job) -> Option<Timestamp> {
-    job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0)
+fn has_finalizer(pod: &Pod) -> bool {
+    pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
 }
 
 fn is_terminating(pod: &Pod) -> bool {
     pods::is_terminating(pod) && !pods::is_finished(pod)
 }
 
-fn finished_at(pod: &Pod) -> Option<Timestamp> {
-    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let ends =
-        statuses.iter().filter_map(|status| status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
-    ends.map(|time| time.0).max()
-}
-
-/// When and whether a job is over, well or not.
+/// Whether a job is over, well or not.
 pub(super) fn is_finished(job: &Job) -> bool {
     finished_condition(job).is_some()
 }

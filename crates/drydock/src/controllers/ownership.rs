@@ -80,6 +80,18 @@ pub(crate) async fn claim<O: Kind, D: Kind>(
     selector: &Selector,
     wanted: impl Fn(&D) -> bool,
 ) -> Result<Vec<Arc<D>>, Error> {
+    claim_with(owner, owners, dependents, selector, wanted, None).await
+}
+
+/// As [`claim`], and gives what is adopted a finalizer.
+pub(crate) async fn claim_with<O: Kind, D: Kind>(
+    owner: &O,
+    owners: &Handle<O>,
+    dependents: &Handle<D>,
+    selector: &Selector,
+    wanted: impl Fn(&D) -> bool,
+    finalizer: Option<&str>,
+) -> Result<Vec<Arc<D>>, Error> {
     let uid = owner.meta().uid.clone().unwrap_or_default();
     let namespace = owner.meta().namespace.clone().unwrap_or_default();
     let mut claimed = Vec::new();
@@ -114,7 +126,10 @@ pub(crate) async fn claim<O: Kind, D: Kind>(
             verified = true;
         }
         let reference = controller_ref(owner);
-        let patch = json!({"metadata": {"uid": object.meta().uid, "ownerReferences": [reference]}});
+        let mut patch = json!({"metadata": {"uid": object.meta().uid, "ownerReferences": [reference]}});
+        if let Some(finalizer) = finalizer {
+            patch["metadata"]["finalizers"] = json!([finalizer]);
+        }
         match dependents.patch(&ObjectKey::of(object.meta()), &Patch::Strategic(patch)).await {
             Ok(adopted) => claimed.push(Arc::new(adopted)),
             Err(error) if error.has_reason("NotFound") || error.has_reason("Invalid") => {}

@@ -32,10 +32,17 @@ struct State<T> {
     due: BTreeMap<T, (Instant, u64)>,
     sequence: u64,
     failures: BTreeMap<T, u32>,
+    /// The first and the longest wait after failures.
+    backoff: (Duration, Duration),
 }
 
 impl<T: Ord + Clone> Queue<T> {
     pub(crate) fn new() -> Self {
+        Self::with_backoff(FIRST_BACKOFF, LONGEST_BACKOFF)
+    }
+
+    /// With other waits after failures than usual.
+    pub(crate) fn with_backoff(first: Duration, longest: Duration) -> Self {
         let state = State {
             ready: VecDeque::new(),
             dirty: BTreeSet::new(),
@@ -44,6 +51,7 @@ impl<T: Ord + Clone> Queue<T> {
             due: BTreeMap::new(),
             sequence: 0,
             failures: BTreeMap::new(),
+            backoff: (first, longest),
         };
         Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
     }
@@ -79,8 +87,9 @@ impl<T: Ord + Clone> Queue<T> {
     /// Adds a key after a wait that doubles with each failure.
     pub(crate) fn add_failed(&self, key: T) {
         let mut state = self.lock();
+        let (first, longest) = state.backoff;
         let failures = state.failures.entry(key.clone()).or_default();
-        let delay = FIRST_BACKOFF.saturating_mul(2u32.saturating_pow(*failures)).min(LONGEST_BACKOFF);
+        let delay = first.saturating_mul(2u32.saturating_pow(*failures)).min(longest);
         *failures += 1;
         drop(state);
         self.add_after(key, delay);

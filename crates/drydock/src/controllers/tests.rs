@@ -6,8 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Event, Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount,
+    ConfigMap, Endpoints, Event, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, Service,
+    ServiceAccount,
 };
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use serde::de::DeserializeOwned;
@@ -330,5 +332,47 @@ async fn at_rest_nobody_asks_for_anything_and_a_pod_costs_one_status_write() {
     assert_eq!(asked(), before);
     let node = drydock.record().counts(&super::user_agent("node"));
     assert_eq!(node.get("patch"), Some(&2), "{node:?}");
+    drydock.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_grows_if_its_class_lets_it() {
+    let drydock = drydock().await;
+    let classes: Api<StorageClass> = Api::all(drydock.client("test"));
+    eventually("the default class", async || classes.get_opt("standard").await.unwrap()).await;
+    let fixed = json!({"metadata": {"name": "fixed"}, "provisioner": "example.org/fixed"});
+    classes.create(&PostParams::default(), &serde_json::from_value(fixed).unwrap()).await.unwrap();
+    let claims: Api<PersistentVolumeClaim> = api(&drydock);
+    let claim = |name: &str, class: Option<&str>| {
+        json!({
+            "metadata": {"name": name},
+            "spec": {
+                "storageClassName": class, "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        })
+    };
+    let made: PersistentVolumeClaim = create(&drydock, claim("grows", None)).await;
+    assert_eq!(made.spec.unwrap().storage_class_name.as_deref(), Some("standard"));
+    let _: PersistentVolumeClaim = create(&drydock, claim("stays", Some("fixed"))).await;
+    for name in ["grows", "stays"] {
+        eventually("binding", async || {
+            (claims.get(name).await.unwrap().status?.phase.as_deref() == Some("Bound")).then_some(())
+        })
+        .await;
+    }
+    let more = Patch::Merge(json!({"spec": {"resources": {"requests": {"storage": "3Gi"}}}}));
+    let refused = claims.patch("stays", &PatchParams::default(), &more).await.unwrap_err().to_string();
+    assert!(refused.contains("the storageclass that provisions the pvc must support resize"), "{refused}");
+    claims.patch("grows", &PatchParams::default(), &more).await.unwrap();
+    let status = eventually("the size", async || {
+        let status = claims.get("grows").await.unwrap().status?;
+        (status.capacity.as_ref()?["storage"].0 == "3Gi").then_some(status)
+    })
+    .await;
+    assert_eq!((status.conditions, status.allocated_resource_statuses), (None, None));
+    let volumes: Api<PersistentVolume> = Api::all(drydock.client("test"));
+    let name = claims.get("grows").await.unwrap().spec.unwrap().volume_name.unwrap();
+    assert_eq!(volumes.get(&name).await.unwrap().spec.unwrap().capacity.unwrap()["storage"].0, "3Gi");
     drydock.stop().await;
 }

@@ -1,7 +1,8 @@
 //! `persistentvolume-binder-controller`, narrow; [`protection`] holds the two protection controllers.
 //!
 //! Every claim whose StorageClass exists gets a volume of its own, made on the simulated node; volumes made by hand
-//! are bound only to claims that name them. Where no StorageClass exists at all, a default one is made.
+//! are bound only to claims that name them. Where no StorageClass exists at all, a default one is made. A claim that
+//! asks for more than it has gets it ([`resizing`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use windlass_machinery::Context;
 
 use super::events::Recorder;
 use super::informer::{Informer, ObjectKey};
@@ -19,6 +21,7 @@ use super::informers::Handle;
 use super::{Error, Reconciler, Setup, pods, queue_of};
 
 pub(super) mod protection;
+mod resizing;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const PROVISIONER: &str = "windlass.dev/drydock";
@@ -32,6 +35,8 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         classes: setup.handle(),
         pods: setup.informers.of(),
         recorder: setup.recorder("persistentvolume-controller", None),
+        resizer: setup.recorder("external-resizer windlass.dev/drydock", None),
+        context: setup.context.clone(),
     };
     let queue = queue_of(&binder.claims);
     let adds = queue.clone();
@@ -71,6 +76,8 @@ struct Binder {
     classes: Handle<StorageClass>,
     pods: Arc<Informer<Pod>>,
     recorder: Recorder,
+    resizer: Recorder,
+    context: Context,
 }
 
 impl Reconciler for Binder {
@@ -79,6 +86,7 @@ impl Reconciler for Binder {
             return self.reclaim(key).await;
         };
         if claim.metadata.deletion_timestamp.is_some() || phase_of(&claim) == Some("Bound") {
+            self.resize(&claim).await?;
             return self.reclaim(key).await;
         }
         let mut claim = (*claim).clone();
@@ -264,6 +272,7 @@ fn default_class() -> StorageClass {
             ..ObjectMeta::default()
         },
         provisioner: PROVISIONER.to_owned(),
+        allow_volume_expansion: Some(true),
         reclaim_policy: Some("Delete".to_owned()),
         volume_binding_mode: Some("Immediate".to_owned()),
         ..StorageClass::default()

@@ -1,11 +1,12 @@
 //! Recordings: requests with the answers that a real server gave.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use anyhow::Context as _;
 use regex::{Captures, Regex};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// A sequence of requests that build on each other.
@@ -29,8 +30,9 @@ pub(crate) struct Request {
     pub(crate) path: String,
     #[serde(default)]
     pub(crate) headers: Option<Map<String, Value>>,
+    /// As it stands in the recording: the order of fields decides the order of complaints about them.
     #[serde(default)]
-    pub(crate) body: Option<Value>,
+    pub(crate) body: Option<Box<RawValue>>,
     /// A text and how many times it makes the body.
     #[serde(default)]
     pub(crate) repeat_body: Option<(String, usize)>,
@@ -46,9 +48,10 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-/// All recordings, by name.
+/// All recordings, by name: those of the project, or those of the folder in `REPLAY_FROM`.
 pub(crate) fn all() -> anyhow::Result<Vec<Scenario>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let directory = std::env::var_os("REPLAY_FROM").map_or_else(own, PathBuf::from);
     let mut files: Vec<_> =
         std::fs::read_dir(&directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
@@ -70,7 +73,7 @@ impl Request {
             method: self.method.clone(),
             path: fill_text(&self.path, answers)?,
             headers: headers.and_then(|headers| headers.as_object().cloned()),
-            body: self.body.as_ref().map(|body| fill(body, answers)).transpose()?,
+            body: self.body.as_ref().map(|body| fill_raw(body, answers)).transpose()?,
             repeat_body: self.repeat_body.clone(),
         })
     }
@@ -80,11 +83,33 @@ impl Request {
         if let Some((text, times)) = &self.repeat_body {
             return Some(text.repeat(*times).into_bytes());
         }
-        self.body.as_ref().filter(|body| !body.is_null()).map(|body| match body {
-            Value::String(text) => text.clone().into_bytes(),
-            other => other.to_string().into_bytes(),
+        let body = self.body.as_ref().map(|body| body.get()).filter(|body| *body != "null")?;
+        Some(match serde_json::from_str::<String>(body) {
+            Ok(text) => text.into_bytes(),
+            Err(_) => spaced(body).into_bytes(),
         })
     }
+}
+
+/// JSON with the spaces that the recorder wrote: one after each colon and comma, and no others.
+fn spaced(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for char in json.chars() {
+        if !quoted && char.is_ascii_whitespace() {
+            continue;
+        }
+        out.push(char);
+        if quoted {
+            quoted = char != '"' || escaped;
+            escaped = char == '\\' && !escaped;
+        } else if matches!(char, ':' | ',') {
+            out.push(' ');
+        } else {
+            quoted = char == '"';
+        }
+    }
+    out
 }
 
 static REFERENCE: LazyLock<Regex> =
@@ -102,6 +127,10 @@ fn fill(value: &Value, answers: &[Value]) -> anyhow::Result<Value> {
         Value::String(text) => Value::String(fill_text(text, answers)?),
         other => other.clone(),
     })
+}
+
+fn fill_raw(body: &RawValue, answers: &[Value]) -> anyhow::Result<Box<RawValue>> {
+    Ok(RawValue::from_string(fill_text(body.get(), answers)?)?)
 }
 
 fn fill_text(text: &str, answers: &[Value]) -> anyhow::Result<String> {

@@ -14,11 +14,38 @@ pub(crate) struct Request {
     pub(crate) body: Option<Vec<u8>>,
 }
 
+impl Request {
+    fn with_body<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> http::Result<http::Request<B>> {
+        let mut builder = http::Request::builder().method(self.method.as_str()).uri(&self.path);
+        for (name, value) in &self.headers {
+            builder = builder.header(name, value);
+        }
+        builder.body(body(self.body.unwrap_or_default()))
+    }
+}
+
 /// An answer as it came.
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    async fn collected<B>(response: http::Response<B>) -> anyhow::Result<Self>
+    where
+        B: http_body::Body,
+        B::Error: std::fmt::Debug,
+    {
+        let (parts, body) = response.into_parts();
+        let body =
+            body.collect().await.map_err(|error| anyhow::anyhow!("failed to read the answer: {error:?}"))?;
+        let headers = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+        Ok(Self { status: parts.status.as_u16(), headers: headers.collect(), body: body.to_bytes().to_vec() })
+    }
 }
 
 /// Anything that answers requests.
@@ -38,6 +65,26 @@ pub(crate) async fn start() -> impl Server {
     }))
 }
 
+/// The server that a kubeconfig names, reached as its user.
+pub(crate) struct Remote(kube::Client);
+
+impl Remote {
+    /// Connects to the server that the file names.
+    pub(crate) async fn connect(kubeconfig: &str) -> anyhow::Result<Self> {
+        let file = kube::config::Kubeconfig::read_from(kubeconfig)?;
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(file, &options).await?;
+        Ok(Self(kube::Client::try_from(config)?))
+    }
+}
+
+impl Server for Remote {
+    async fn send(&mut self, request: Request) -> anyhow::Result<Response> {
+        let response = self.0.send(request.with_body(kube::client::Body::from)?).await?;
+        Response::collected(response).await
+    }
+}
+
 /// A server in this process.
 pub(crate) struct InProcess<S>(pub(crate) S);
 
@@ -49,24 +96,9 @@ where
     B::Error: std::fmt::Debug,
 {
     async fn send(&mut self, request: Request) -> anyhow::Result<Response> {
-        let mut builder = http::Request::builder().method(request.method.as_str()).uri(&request.path);
-        for (name, value) in &request.headers {
-            builder = builder.header(name, value);
-        }
-        let request = builder.body(Full::new(Bytes::from(request.body.unwrap_or_default())))?;
+        let request = request.with_body(|body| Full::new(Bytes::from(body)))?;
         let response = self.0.clone().oneshot(request).await;
         let response = response.map_err(|error| anyhow::anyhow!("failed to call the server: {error:?}"))?;
-        let (parts, body) = response.into_parts();
-        let body =
-            body.collect().await.map_err(|error| anyhow::anyhow!("failed to read the answer: {error:?}"))?;
-        let headers = parts
-            .headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
-        Ok(Response {
-            status: parts.status.as_u16(),
-            headers: headers.collect(),
-            body: body.to_bytes().to_vec(),
-        })
+        Response::collected(response).await
     }
 }

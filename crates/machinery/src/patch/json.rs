@@ -45,28 +45,86 @@ pub fn json(document: &Value, patch: &Value) -> Result<Value, PatchError> {
 }
 
 fn apply(document: &mut Value, operation: &Value) -> Result<(), String> {
-    let text = |name: &str| operation.get(name).and_then(Value::as_str);
+    let name = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
     let value = || operation.get("value").cloned().unwrap_or_default();
-    let path = || text("path").ok_or_else(|| "missing path".to_owned());
-    let from = || text("from").ok_or_else(|| "missing from".to_owned());
-    match text("op").unwrap_or("unknown") {
-        "add" => add(document, path()?, value()),
-        "remove" => remove(document, path()?).map(drop),
-        "replace" => replace(document, path()?, value()),
+    let text = |field: &str| {
+        let text = operation.get(field).and_then(Value::as_str);
+        text.ok_or_else(|| format!("{name} operation failed to decode {field}: missing value"))
+    };
+    let within = |path: &str, missing: &str, shown: String, done: Result<Value, Failure>| {
+        done.map_err(|failure| match failure {
+            Failure::NoContainer => {
+                format!("{name} operation does not apply: {missing}: {shown}: missing value")
+            }
+            Failure::Refused(why) if name == "copy" => format!("error in copy for from: '{path}': {why}"),
+            Failure::Refused(why) => format!("error in {name} for path: '{path}': {why}"),
+        })
+    };
+    let unit = |done: Result<(), Failure>| done.map(|()| Value::Null);
+    match name {
+        "add" => {
+            let path = text("path")?;
+            within(path, "doc is missing path", quote(path), unit(add(document, path, value()))).map(drop)
+        }
+        "remove" => {
+            let path = text("path")?;
+            within(path, "doc is missing path", quote(path), remove(document, path)).map(drop)
+        }
+        "replace" => {
+            let path = text("path")?;
+            if path.is_empty() {
+                return replace_whole(document, value());
+            }
+            within(path, "doc is missing path", path.to_owned(), unit(replace(document, path, value())))
+                .map(drop)
+        }
         "move" => {
-            let moved = remove(document, from()?)?;
-            add(document, path()?, moved)
+            let from = text("from")?;
+            let key = from.rsplit('/').next().unwrap_or_default();
+            let moved = within(key, "doc is missing from path", from.to_owned(), remove(document, from))?;
+            let path = text("path")?;
+            let added = unit(add(document, path, moved));
+            within(path, "doc is missing destination path", path.to_owned(), added).map(drop)
         }
         "copy" => {
-            let copied = get(document, from()?)?;
-            add(document, path()?, copied)
+            let from = text("from")?;
+            let copied = within(from, "doc is missing from path", from.to_owned(), get(document, from))?;
+            let path = text("path")?;
+            let added = unit(add(document, path, copied));
+            within(path, "doc is missing destination path", path.to_owned(), added).map(drop)
         }
-        "test" => test(document, path()?, &value()),
+        "test" => {
+            let path = text("path")?;
+            let found = match path {
+                "" => document.clone(),
+                _ => within(path, "is missing path", path.to_owned(), get(document, path))?,
+            };
+            match equal(&found, &value()) {
+                true => Ok(()),
+                false => Err(format!("testing value {path} failed: test failed")),
+            }
+        }
         other => Err(format!("Unexpected kind: {other}")),
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+/// Why a step of an operation does not apply.
+enum Failure {
+    /// There is nothing at the path that could hold its last part.
+    NoContainer,
+    /// What is there refuses.
+    Refused(String),
+}
+
+fn replace_whole(document: &mut Value, value: Value) -> Result<(), String> {
+    if !value.is_object() && !value.is_array() {
+        return Err("replace operation value must be object or array".to_owned());
+    }
+    *document = value;
+    Ok(())
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Failure> {
     let (parent, key) = find(document, path)?;
     match parent {
         Value::Object(fields) => {
@@ -77,33 +135,26 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
             let index = index(&key, items.len() + 1)?;
             items.insert(index, value);
         }
-        _ => return Err(missing(path)),
+        _ => return Err(Failure::NoContainer),
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+fn remove(document: &mut Value, path: &str) -> Result<Value, Failure> {
     let (parent, key) = find(document, path)?;
     match parent {
-        Value::Object(fields) => fields
-            .remove(&key)
-            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
+        Value::Object(fields) => fields.remove(&key).ok_or_else(|| {
+            Failure::Refused(format!("Unable to remove nonexistent key: {key}: missing value"))
+        }),
         Value::Array(items) => {
             let index = index(&key, items.len())?;
             Ok(items.remove(index))
         }
-        _ => Err(missing(path)),
+        _ => Err(Failure::NoContainer),
     }
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
-    if path.is_empty() {
-        if !value.is_object() && !value.is_array() {
-            return Err("replace operation value must be object or array".to_owned());
-        }
-        *document = value;
-        return Ok(());
-    }
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), Failure> {
     let (parent, key) = find(document, path)?;
     match parent {
         Value::Object(fields) => {
@@ -113,17 +164,12 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
             let index = index(&key, items.len())?;
             items[index] = value;
         }
-        _ => return Err(missing(path)),
+        _ => return Err(Failure::NoContainer),
     }
     Ok(())
 }
 
-fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String> {
-    let found = if path.is_empty() { document.clone() } else { get(document, path)? };
-    if equal(&found, expected) { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
-}
-
-fn get(document: &mut Value, path: &str) -> Result<Value, String> {
+fn get(document: &mut Value, path: &str) -> Result<Value, Failure> {
     let (parent, key) = find(document, path)?;
     match parent {
         Value::Object(fields) => Ok(fields.get(&key).cloned().unwrap_or_default()),
@@ -131,12 +177,12 @@ fn get(document: &mut Value, path: &str) -> Result<Value, String> {
             let index = index(&key, items.len())?;
             Ok(items[index].clone())
         }
-        _ => Err(missing(path)),
+        _ => Err(Failure::NoContainer),
     }
 }
 
 /// The container of a path's last part, and that part.
-fn find<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), String> {
+fn find<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), Failure> {
     let mut parts = path.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).peekable();
     let mut container = document;
     while let Some(part) = parts.next() {
@@ -151,24 +197,20 @@ fn find<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, Strin
             }
             _ => None,
         };
-        container = next.ok_or_else(|| missing(path))?;
+        container = next.ok_or(Failure::NoContainer)?;
     }
-    Err(missing(path))
+    Err(Failure::NoContainer)
 }
 
-fn index(key: &str, length: usize) -> Result<usize, String> {
-    let number: i64 =
-        key.parse().map_err(|_| format!("value was not a proper array index: {}", quote(key)))?;
+fn index(key: &str, length: usize) -> Result<usize, Failure> {
+    let number: i64 = key
+        .parse()
+        .map_err(|_| Failure::Refused(format!("value was not a proper array index: {}", quote(key))))?;
     let size = i64::try_from(length).unwrap_or(i64::MAX);
     let index = if number < 0 { number.saturating_add(size) } else { number };
-    usize::try_from(index)
-        .ok()
-        .filter(|index| *index < length)
-        .ok_or_else(|| format!("Unable to access invalid index: {number}: invalid index referenced"))
-}
-
-fn missing(path: &str) -> String {
-    format!("doc is missing path: {}: missing value", quote(path))
+    usize::try_from(index).ok().filter(|index| *index < length).ok_or_else(|| {
+        Failure::Refused(format!("Unable to access invalid index: {number}: invalid index referenced"))
+    })
 }
 
 fn wrong_type(value: &Value, target: &str) -> PatchError {

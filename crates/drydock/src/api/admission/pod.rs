@@ -1,4 +1,4 @@
-//! What every new pod gets: its service account's token, a priority, and patience with broken nodes.
+//! What every new pod gets: its service account's token, and patience with broken nodes.
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use super::Admission;
 use crate::store::Key;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const TOKEN_VOLUME: &str = "kube-api-access-";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// ServiceAccount: a pod runs as one that exists, and gets its token.
@@ -50,7 +51,11 @@ pub(super) fn service_account(admission: &Admission<'_>, pod: &mut Value) -> Out
 
 fn mount_token(admission: &Admission<'_>, pod: &mut Value) {
     let spec = &mut pod["spec"];
-    let volume = format!("kube-api-access-{}", admission.server.context.name_suffix());
+    let volumes = spec["volumes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let known = volumes.iter().filter_map(|volume| volume["name"].as_str());
+    let known = known.filter(|name| name.starts_with(TOKEN_VOLUME)).map(ToOwned::to_owned).next();
+    let there = known.is_some();
+    let volume = known.unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", admission.server.context.name_suffix()));
     let mut used = false;
     for list in ["initContainers", "containers"] {
         for container in spec[list].as_array_mut().into_iter().flatten() {
@@ -70,7 +75,7 @@ fn mount_token(admission: &Admission<'_>, pod: &mut Value) {
     if let Some(map) = spec.as_object_mut() {
         map.retain(|_, value| !value.is_null());
     }
-    if !used {
+    if !used || there {
         return;
     }
     let field = json!({"apiVersion": "v1", "fieldPath": "metadata.namespace"});
@@ -80,16 +85,6 @@ fn mount_token(admission: &Admission<'_>, pod: &mut Value) {
         {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
     ]}});
     push(spec, "volumes", source);
-}
-
-/// Priority: 0 unless a class says otherwise.
-pub(super) fn priority(pod: &mut Value) {
-    if pod["spec"].get("priority").is_none() {
-        pod["spec"]["priority"] = 0.into();
-    }
-    if pod["spec"].get("preemptionPolicy").is_none() {
-        pod["spec"]["preemptionPolicy"] = "PreemptLowerPriority".into();
-    }
 }
 
 /// DefaultTolerationSeconds: five minutes on a node that is not ready or not reachable.

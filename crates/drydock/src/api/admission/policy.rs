@@ -1,7 +1,6 @@
 //! ValidatingAdmissionPolicy: rules in CEL about writes, put to use by bindings.
 
 mod check;
-mod matching;
 mod params;
 mod program;
 
@@ -11,12 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+pub(in super::super) use check::condition as check_condition;
 pub(in super::super) use check::{binding as check_binding, policy as check_policy};
+pub(super) use program::Conditions;
 use program::{Policy, Verdict};
 
 use super::super::status::{Failure, Outcome};
-use super::super::write::{decoded, metadata_of, name_of};
-use super::Admission;
+use super::super::write::{decoded, name_of};
+use super::{Admission, matching};
 use crate::store::{Revision, Scope};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -159,9 +160,4 @@ fn refusal(admission: &Admission<'_>, object: &Value, denial: &Denial) -> Failur
         details.insert("causes".into(), json!([{"message": message}]));
     }
     failure
-}
-
-/// The labels of an object.
-fn labels(object: &Value) -> Option<&serde_json::Map<String, Value>> {
-    metadata_of(object).get("labels").and_then(Value::as_object)
 }

@@ -97,6 +97,7 @@ pub struct Reference {
 /// Signs tokens and checks them.
 pub struct Signer {
     key: EcdsaKeyPair,
+    document: Vec<u8>,
     id: String,
     random: SystemRandom,
     good: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
@@ -117,10 +118,26 @@ impl Signer {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|_| KeyError)?;
-        let key = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).map_err(|_| KeyError)?;
+        Self::from_pkcs8(document.as_ref())
+    }
+
+    /// With the key of another.
+    ///
+    /// # Errors
+    /// When that is no key for it.
+    pub fn from_pkcs8(document: &[u8]) -> Result<Self, KeyError> {
+        let random = SystemRandom::new();
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let key = EcdsaKeyPair::from_pkcs8(algorithm, document, &random).map_err(|_| KeyError)?;
         let public = [&KEY_PREFIX[..], key.public_key().as_ref()].concat();
         let id = URL_SAFE_NO_PAD.encode(Sha256::digest(public));
-        Ok(Self { key, id, random, good: Mutex::default() })
+        Ok(Self { key, document: document.to_vec(), id, random, good: Mutex::default() })
+    }
+
+    /// Its private key.
+    #[must_use]
+    pub fn pkcs8(&self) -> &[u8] {
+        &self.document
     }
 
     /// A token that says that.

@@ -63,11 +63,24 @@ pub async fn create(
         operation: Operation::Create,
         user: write.user,
         old: None,
+        name: Some(name),
+        part: Some(&part),
+        shown: None,
+        put_back: None,
+        options: &write.options.given,
         dry_run: write.options.dry_run,
         warnings: Vec::new(),
     };
     admission::mutate(&mut admission, &mut request).await?;
-    admission::validate(&mut admission, &request).await?;
+    // It is looked at as if it were stored.
+    let mut whole = request.clone();
+    let metadata = metadata_mut(&mut whole);
+    metadata.insert("name".into(), name.into());
+    let account = write.server.store.get(write.resource.table, &write.key(name));
+    let account = account.and_then(|stored| decoded(&stored).ok()).unwrap_or_default();
+    metadata.insert("uid".into(), uid_of(&account).into());
+    metadata.insert("creationTimestamp".into(), write.server.context.now_text().into());
+    admission::validate(&mut admission, &whole).await?;
     write.warnings.append(&mut admission.warnings);
     issue(&own, write.resource, name, &mut request)?;
     own.normalise(&mut request);
@@ -210,5 +223,7 @@ fn conflict(what: &str, name: &str, why: &str) -> Failure {
         reason: "Conflict",
         message: format!("Operation cannot be fulfilled on {what} {name:?}: {why}"),
         details: None,
+        from: None,
+        passed: None,
     }
 }

@@ -17,6 +17,7 @@ const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 /// Gives a new service what it did not ask for by name.
 pub(super) fn create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     object["status"] = json!({"loadBalancer": {}});
+    refuse_families(object)?;
     allocate(write, object)
 }
 
@@ -57,6 +58,8 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
         return Ok(());
     }
     let (addresses, ports) = taken(write, name_of(object));
+    refuse_ports(object, &ports)?;
+    let name = name_of(object).to_owned();
     let spec = &mut object["spec"];
     let wanted = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
     let address = match wanted.as_str() {
@@ -69,6 +72,16 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
                 format!("failed to allocate IP {wanted}: provided IP is already allocated"),
             );
             return Err(Failure::invalid("", "Service", name_of(object), &[error]));
+        }
+        _ if wanted.parse::<Ipv4Addr>().is_ok_and(|address| !in_network(address)) => {
+            let error = FieldError::invalid(
+                "spec.clusterIPs",
+                json!([wanted]),
+                format!(
+                    "failed to allocate IP {wanted}: the provided network does not match the current range"
+                ),
+            );
+            return Err(Failure::invalid("", "Service", &name, &[error]));
         }
         _ => wanted,
     };
@@ -90,7 +103,9 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     if spec.get("ipFamilyPolicy").is_none() {
         spec["ipFamilyPolicy"] = "SingleStack".into();
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    let wants_ports =
+        kind == "NodePort" || (kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false);
+    if wants_ports {
         let mut ports = ports;
         for port in spec["ports"].as_array_mut().into_iter().flatten() {
             if port.get("nodePort").is_none_or(|port| *port == 0) {
@@ -107,6 +122,53 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     // The real server keeps allocations as objects of their own.
     write.server.store.skip_revision();
     Ok(())
+}
+
+fn in_network(address: Ipv4Addr) -> bool {
+    let (first, count) = NETWORK;
+    (u32::from(first)..u32::from(first) + count).contains(&u32::from(address))
+}
+
+/// The cluster has addresses of one family only.
+fn refuse_families(object: &Value) -> Outcome<()> {
+    let spec = &object["spec"];
+    let open = spec["clusterIP"] == "None" && spec.get("selector").is_none_or(Value::is_null);
+    if open {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    if spec["ipFamilyPolicy"] == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", "RequireDualStack", why));
+    }
+    for (index, family) in spec["ipFamilies"].as_array().into_iter().flatten().enumerate() {
+        if family == "IPv6" {
+            let why = "not configured on this cluster";
+            errors.push(FieldError::invalid(format!("spec.ipFamilies[{index}]"), family.clone(), why));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Failure::invalid("", "Service", name_of(object), &errors)) }
+}
+
+/// A node port is given once, and from the range there is.
+fn refuse_ports(object: &Value, taken: &BTreeSet<u64>) -> Outcome<()> {
+    let mut errors = Vec::new();
+    for (index, port) in object["spec"]["ports"].as_array().into_iter().flatten().enumerate() {
+        let Some(number) = port["nodePort"].as_u64().filter(|number| *number > 0) else { continue };
+        let why = if !NODE_PORTS.contains(&number) {
+            "provided port is not in the valid range. The range of valid ports is 30000-32767"
+        } else if taken.contains(&number) {
+            "provided port is already allocated"
+        } else {
+            continue;
+        };
+        errors.push(FieldError::invalid(
+            format!("spec.ports[{index}].nodePort"),
+            port["nodePort"].clone(),
+            why,
+        ));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Failure::invalid("", "Service", name_of(object), &errors)) }
 }
 
 /// The addresses and node ports of all other services.

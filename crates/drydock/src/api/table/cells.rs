@@ -6,6 +6,8 @@ use windlass_machinery::selector::Labels;
 
 use super::super::registry::Resource;
 
+mod autoscaler;
+
 const NONE: &str = "<none>";
 const UNKNOWN: &str = "<unknown>";
 
@@ -149,6 +151,15 @@ pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> V
             old,
             object["preemptionPolicy"].clone(),
         ],
+        ("", "limitranges") => vec![name, born.into()],
+        ("", "podtemplates") => {
+            let pods = labels(&object["template"]["metadata"]["labels"]);
+            with_template(object, vec![name], Some(pods))
+        }
+        ("node.k8s.io", "runtimeclasses") => vec![name, object["handler"].clone(), old],
+        ("storage.k8s.io", "csinodes") => vec![name, count(&spec["drivers"]).into(), old],
+        ("storage.k8s.io", "csidrivers") => csi_driver(name, spec, old),
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::row(name, spec, status, old),
         ("coordination.k8s.io", "leases") => {
             vec![name, spec["holderIdentity"].as_str().unwrap_or_default().into(), old]
         }
@@ -158,6 +169,24 @@ pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> V
         }
         _ => vec![name, old],
     }
+}
+
+fn csi_driver(name: Value, spec: &Value, old: Value) -> Vec<Value> {
+    let joined = |list: &Value, text: fn(&Value) -> &Value| {
+        let texts = list.as_array().into_iter().flatten().filter_map(|one| text(one).as_str());
+        let texts = texts.collect::<Vec<_>>().join(",");
+        if texts.is_empty() { Value::from("<unset>") } else { Value::from(texts) }
+    };
+    vec![
+        name,
+        (spec["attachRequired"] == true).into(),
+        (spec["podInfoOnMount"] == true).into(),
+        (spec["storageCapacity"] == true).into(),
+        joined(&spec["tokenRequests"], |request| &request["audience"]),
+        (spec["requiresRepublish"] == true).into(),
+        joined(&spec["volumeLifecycleModes"], |mode| mode),
+        old,
+    ]
 }
 
 /// What a row tells of its object besides its cells.

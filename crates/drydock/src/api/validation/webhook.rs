@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use windlass_machinery::invalid::FieldError;
+use windlass_machinery::invalid::{FieldError, Path};
 use windlass_machinery::names;
 
+use super::super::admission::policy::check_condition;
 use super::field::{At, Errors, has, list, number, optional_choice, reasons, required, strings, text};
 use super::selector::label_selector;
 
@@ -251,9 +252,8 @@ fn conditions(out: &mut Errors, hook: &Value, at: &At<'_>) {
     let mut known = BTreeSet::new();
     for (index, condition) in all.iter().enumerate() {
         let at = &at.index(index);
-        if text(condition, "expression").trim().is_empty() {
-            out.push(FieldError::required(at.child("expression"), ""));
-        }
+        let place = at.child("expression");
+        check_condition(out, text(condition, "expression"), false, &Path::new(place.to_string()));
         let name = text(condition, "name");
         if required(out, condition, "name", at) {
             reasons(out, name, &at.child("name"), names::qualified_name(name));

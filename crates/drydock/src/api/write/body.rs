@@ -121,7 +121,12 @@ impl Write<'_> {
             api_version: Option<Value>,
             kind: Option<Value>,
         }
+        // A list is no object, even where its elements would do in their order.
+        let first = json.iter().find(|byte| !byte.is_ascii_whitespace());
         let head = match serde_json::from_slice::<Option<Head>>(json) {
+            Ok(_) if first == Some(&b'[') => {
+                return Err(unrecognized(decode::not_a_head("array")));
+            }
             Ok(head) => head.unwrap_or(Head { api_version: None, kind: None }),
             Err(error) if error.is_data() => {
                 let found = match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -130,10 +135,7 @@ impl Write<'_> {
                     Some(b't' | b'f') => "bool",
                     _ => "number",
                 };
-                return Err(unrecognized(format!(
-                    "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
-                     \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-                )));
+                return Err(unrecognized(decode::not_a_head(found)));
             }
             Err(error) => return Err(unrecognized(decode::go_syntax_error(json, &error))),
         };
@@ -163,11 +165,30 @@ impl Write<'_> {
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
             )));
         }
+        if given.matches('/').count() > 1 {
+            return Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): unexpected GroupVersion string: \
+                 {given} ({})",
+                resource.kind,
+                shown(json)
+            )));
+        }
         let kind = if kind.is_empty() { resource.kind.clone() } else { kind };
         let given = if given.is_empty() { expected } else { given };
         let version = given.rsplit('/').next().unwrap_or_default();
-        let known = self.server.registry().of_kind(&given, &kind).is_some();
-        let why = if known {
+        let why = self.misfit(&given, &kind);
+        Err(Failure::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {}: {why}",
+            resource.kind
+        )))
+    }
+
+    /// Why an object of another kind is none of this resource.
+    #[must_use]
+    pub fn misfit(&self, given: &str, kind: &str) -> String {
+        let resource = self.resource;
+        let version = given.rsplit('/').next().unwrap_or_default();
+        if self.server.registry().of_kind(given, kind).is_some() {
             format!(
                 "converting ({version}.{kind}) to ({}.{}): unknown conversion",
                 if resource.group.is_empty() {
@@ -181,11 +202,7 @@ impl Write<'_> {
             format!(
                 "no kind {kind:?} is registered for version {given:?} in scheme \"pkg/runtime/scheme.go:111\""
             )
-        };
-        Err(Failure::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {}: {why}",
-            resource.kind
-        )))
+        }
     }
 }
 

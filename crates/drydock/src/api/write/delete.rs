@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::super::admission::{self, Admission, Operation};
+use super::super::definitions::conversion;
 use super::super::options::{DeleteOptions, Propagation};
 use super::super::status::{self, Failure, Outcome};
 use super::super::strategy;
-use super::{Write, committed, decoded, encoded, metadata_mut, metadata_of};
+use super::{Write, committed, encoded, metadata_mut, metadata_of};
 use crate::store::Expect;
 
 const ORPHAN: &str = "orphan";
@@ -36,7 +37,7 @@ impl Write<'_> {
                 .store
                 .get(self.resource.table, &key)
                 .ok_or_else(|| Failure::not_found(self.resource, name))?;
-            let old = decoded(&current)?;
+            let old = conversion::current(self.server, self.resource, &current).await?;
             self.check_delete(&old, options)?;
             let mut admission = Admission {
                 server: self.server,
@@ -46,12 +47,18 @@ impl Write<'_> {
                 operation: Operation::Delete,
                 user: self.user,
                 old: Some(&old),
+                name: Some(if options.collection { "" } else { name }),
+                part: None,
+                shown: None,
+                put_back: None,
+                options: &options.given,
                 dry_run: options.dry_run,
                 warnings: Vec::new(),
             };
-            admission::validate(&mut admission, &Value::Null).await?;
+            let validated = admission::validate(&mut admission, &Value::Null).await;
             self.warnings.append(&mut admission.warnings);
             drop(admission);
+            validated?;
             let strategy = self.strategy();
             let mut new = old.clone();
             let marked = metadata_of(&old).contains_key("deletionTimestamp");
@@ -73,13 +80,20 @@ impl Write<'_> {
                     return Ok(Deleted::Object(encoded(&new)));
                 }
                 let table = self.resource.table;
+                let mut form = self.form(&new).await?;
                 let written =
                     self.server.store.write(table, &key, Expect::At(current.revision), |revision| {
-                        committed(&mut new, revision)
+                        let (body, labels) = committed(form.as_mut().unwrap_or(&mut new), revision);
+                        if form.is_some() {
+                            committed(&mut new, revision);
+                        }
+                        (body, labels)
                     });
-                let Ok(stored) = written else { continue };
+                if written.is_err() {
+                    continue;
+                }
                 self.server.after_write(self.resource, Some(&old), Some(&new)).await;
-                return Ok(Deleted::Object(stored.body.clone()));
+                return Ok(Deleted::Object(encoded(&new)));
             }
             let uid = metadata_of(&old).get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut last = new;
@@ -91,9 +105,10 @@ impl Write<'_> {
                 }
             }
             if !options.dry_run {
+                let mut form = self.form(&last).await?;
                 let removed =
                     self.server.store.remove(self.resource.table, &key, current.revision, |revision| {
-                        committed(&mut last, revision)
+                        committed(form.as_mut().unwrap_or(&mut last), revision)
                     });
                 if removed.is_err() {
                     continue;

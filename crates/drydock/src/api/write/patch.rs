@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use windlass_machinery::decode::Strictness;
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::patch::PatchError;
+use windlass_machinery::patch::convert;
 use windlass_machinery::schema::Type;
 use windlass_machinery::{decode, encode, go, managed, patch};
 
@@ -65,17 +67,20 @@ impl Patch {
         Self { kind, text, name: name.to_owned() }
     }
 
-    fn parse(&self) -> Outcome<Value> {
-        decode::text(&self.text, None)
-            .map(|(value, _)| value)
-            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+    fn parse(&self) -> Outcome<(Value, Strictness)> {
+        decode::text(&self.text, None).map_err(|error| {
+            let lead = if self.kind == PatchKind::Strategic { "" } else { "error decoding patch: " };
+            Failure::bad_request(format!("{lead}{error}"))
+        })
     }
 
-    fn patched(&self, resource: &Arc<Resource>, old: &Value) -> Outcome<(Value, String)> {
+    /// The patched object, how the real server shows it, and what is odd about the patch.
+    fn patched(&self, resource: &Arc<Resource>, old: &Value) -> Outcome<(Value, String, Strictness)> {
         let whole = with_type(old, resource);
+        let (patch, mut strictness) = self.parse()?;
         match self.kind {
             PatchKind::Json => {
-                let operations = self.parse()?;
+                let operations = if patch.is_null() { json!([]) } else { patch };
                 if !operations.is_array() {
                     let found = json_type(&operations);
                     return Err(Failure::bad_request(format!(
@@ -83,12 +88,16 @@ impl Patch {
                          []handlers.jsonPatchOp"
                     )));
                 }
+                unknown_members(&operations, &mut strictness);
                 let new = patch::json(&whole, &operations).map_err(refused)?;
                 let shown = patched_text(&new, &touched(&operations), Some(resource.ty()));
-                Ok((new, shown))
+                Ok((new, shown, strictness))
             }
             PatchKind::Merge => {
-                let partial = self.parse()?;
+                let partial = patch;
+                if partial.is_null() {
+                    return Err(Failure::bad_request("Invalid JSON Patch"));
+                }
                 if !partial.is_object() {
                     let found = json_type(&partial);
                     return Err(Failure::bad_request(format!(
@@ -99,13 +108,12 @@ impl Patch {
                 let mut new = whole;
                 patch::merge(&mut new, partial.clone());
                 let shown = patched_text(&new, &partial, Some(resource.ty()));
-                Ok((new, shown))
+                Ok((new, shown, strictness))
             }
             PatchKind::Strategic => {
-                let partial = self.parse()?;
-                let shown = go::value(&partial);
-                let new = patch::strategic(whole, partial, resource.ty()).map_err(refused)?;
-                Ok((new, shown))
+                let shown = go::value(&patch);
+                let new = patch::strategic(whole, patch, resource.ty()).map_err(refused)?;
+                Ok((new, shown, strictness))
             }
             PatchKind::Apply => Err(Failure::internal("an apply is no patch of a value")),
         }
@@ -116,6 +124,13 @@ impl Patch {
         let config = yaml(&self.text).map_err(|error| {
             Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
         })?;
+        if !config.is_object() && !config.is_null() {
+            return Err(Failure::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} \
+                 into Go value of type map[string]interface {{}}",
+                json_type(&config)
+            )));
+        }
         let text = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         if api_version != resource.api_version() || kind != resource.kind {
@@ -182,6 +197,17 @@ fn touched(operations: &Value) -> Value {
     tree
 }
 
+/// What strict clients are told of operations with members that they do not have.
+fn unknown_members(operations: &Value, strictness: &mut Strictness) {
+    for (index, operation) in operations.as_array().into_iter().flatten().enumerate() {
+        for name in operation.as_object().into_iter().flat_map(Map::keys) {
+            if !matches!(name.as_str(), "op" | "path" | "from" | "value") {
+                strictness.add(format!("json patch unknown field \"[{index}].{name}\""));
+            }
+        }
+    }
+}
+
 fn refused(error: PatchError) -> Failure {
     match error {
         PatchError::BadRequest(message) => Failure::bad_request(message),
@@ -196,17 +222,35 @@ fn refused(error: PatchError) -> Failure {
 impl Change for Patch {
     fn apply(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
         let resource = write.resource;
-        let (mut new, shown) = match (self.kind, old) {
-            (PatchKind::Apply, old) => (self.applied(write, old)?, String::new()),
+        let (mut new, shown, earlier) = match (self.kind, old) {
+            (PatchKind::Apply, old) => (self.applied(write, old)?, String::new(), Strictness::default()),
             (_, Some(old)) => self.patched(resource, old)?,
             (_, None) => return Err(Failure::not_found(resource, &self.name)),
         };
+        let patched = if self.kind == PatchKind::Strategic { new.clone() } else { Value::Null };
         let read = if resource.custom.is_some() {
             write.read_custom(&mut new, decode::Strictness::default()).map(|strictness| (new, strictness))
         } else {
             decode::value(&new, resource.ty())
         };
-        let (new, strictness) = read.map_err(|error| Failure::bad_request(error.to_string()))?;
+        let unreadable =
+            |why: String| Failure::invalid("", "", "", &[FieldError::invalid("patch", shown.clone(), why)]);
+        let (new, mut strictness) = read.map_err(|error| match self.kind {
+            PatchKind::Apply => Failure::bad_request(error.to_string()),
+            PatchKind::Strategic => {
+                let why = convert::complaint(&patched, resource.ty());
+                unreadable(why.unwrap_or_else(|| error.to_string()))
+            }
+            _ => unreadable(error.to_string()),
+        })?;
+        strictness.after(earlier);
+        if resource.custom.is_none() && matches!(self.kind, PatchKind::Json | PatchKind::Merge) {
+            let text = |field: &str| new[field].as_str().unwrap_or_default();
+            let (version, kind) = (text("apiVersion"), text("kind"));
+            if version != resource.api_version() || kind != resource.kind {
+                return Err(unreadable(write.misfit(version, kind)));
+            }
+        }
         write.complain(&strictness, |complaints| {
             let detail = format!("strict decoding error: {complaints}");
             Failure::invalid("", "", "", &[FieldError::invalid("patch", shown.clone(), detail)])

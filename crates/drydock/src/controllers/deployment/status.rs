@@ -113,7 +113,7 @@ fn counts(deployment: &Deployment, sets: &Sets, now: Timestamp) -> DeploymentSta
         ready_replicas: nonzero(sum(|status| status.ready_replicas.unwrap_or_default())),
         available_replicas: nonzero(available),
         unavailable_replicas: nonzero((total - available).max(0)),
-        terminating_replicas: terminating.reduce(|a, b| a + b),
+        terminating_replicas: Some(terminating.sum()),
         collision_count: old.collision_count,
         conditions: old.conditions,
     };

@@ -36,6 +36,21 @@ impl<K: Kind> Store<K> {
                 changes.extend(self.take(&key));
             }
         }
+        changes.push(self.insert(key, object));
+        changes
+    }
+
+    /// Puts in the last state of an object that is gone, until the watch says so. It has the revision of the state
+    /// before it.
+    pub(super) fn replace_last(&mut self, object: K) -> Vec<Change<K>> {
+        let key = ObjectKey::of(object.meta());
+        let is_it = self.objects.get(&key).is_some_and(|held| {
+            held.meta().uid == object.meta().uid && revision_of(held.meta()) <= revision_of(object.meta())
+        });
+        is_it.then(|| self.insert(key, object)).into_iter().collect()
+    }
+
+    fn insert(&mut self, key: ObjectKey, object: K) -> Change<K> {
         let new = Arc::new(object);
         let old = self.objects.insert(key.clone(), new.clone());
         if let Some(old) = &old {
@@ -46,8 +61,7 @@ impl<K: Kind> Store<K> {
             let index = (key.namespace.clone(), label.clone(), value.clone());
             self.by_label.entry(index).or_default().insert(key.clone());
         }
-        changes.push(Change { old, new: Some(new) });
-        changes
+        Change { old, new: Some(new) }
     }
 
     /// Removes an object that the watch says is gone, unless what is held is a later one of that name.

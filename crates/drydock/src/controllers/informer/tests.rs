@@ -59,3 +59,25 @@ fn a_new_object_of_an_old_name_is_a_deletion_and_an_addition() {
     assert_eq!(informer.orphans("n").len(), 1);
     assert!(informer.labelled("n", &BTreeMap::new()).is_empty());
 }
+
+#[test]
+fn the_answer_of_a_write_that_removed_the_object_replaces_what_is_held() {
+    let informer = Informer::new();
+    let mut held = object("a", "1", 5);
+    held.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
+    held.metadata.finalizers = Some(vec!["x.org/y".to_owned()]);
+    let mut last = held.clone();
+    last.metadata.finalizers = None;
+    {
+        let mut store = informer.lock();
+        store.put(held.clone());
+        store.seen = 5;
+    }
+    informer.observe(last.clone());
+    assert_eq!(informer.get(&ObjectKey::new("n", "a")).unwrap().metadata.finalizers, None);
+    assert!(informer.lock().put(held).is_empty(), "older news do not bring the finalizer back");
+    informer.lock().delete(object("a", "1", 6));
+    informer.observe(last);
+    assert_eq!(revision(&informer, "a"), None);
+}

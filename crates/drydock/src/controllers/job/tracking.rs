@@ -1,8 +1,9 @@
 //! Counts finished pods exactly once, and writes a job's status.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::batch::v1::{Job, JobStatus, UncountedTerminatedPods};
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
@@ -10,66 +11,14 @@ use serde_json::json;
 
 use super::super::informer::ObjectKey;
 use super::super::{Error, nonzero, pods};
-use super::{Controller, FINALIZER, Sync, Verdict, condition, is_terminating, spec_of, uid_of};
+use super::failure_policy::{action, has_failed};
+use super::indexes::{Indexes, index_of, is_indexed, is_valid};
+use super::{
+    Controller, FINALIZER, Sync, Verdict, condition, has_finalizer, is_terminating, spec_of, uid_of,
+};
 
-/// Uids of pods that ended and are not in the counts: written as uncounted before, or new.
-#[derive(Default)]
-pub(super) struct Ended {
-    pub(super) succeeded: Vec<String>,
-    pub(super) failed: Vec<String>,
-    pub(super) new_succeeded: Vec<String>,
-    pub(super) new_failed: Vec<String>,
-}
-
-impl Ended {
-    pub(super) fn of(job: &Job, pods: &[Arc<Pod>]) -> Self {
-        let status = job.status.clone().unwrap_or_default();
-        let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
-        let mut ended = Self {
-            succeeded: uncounted.succeeded.unwrap_or_default(),
-            failed: uncounted.failed.unwrap_or_default(),
-            ..Self::default()
-        };
-        let failed_only = spec_of(job).pod_replacement_policy.as_deref() == Some("Failed");
-        for pod in pods.iter().filter(|pod| has_finalizer(pod)) {
-            let uid = pod.metadata.uid.clone().unwrap_or_default();
-            if ended.succeeded.contains(&uid) || ended.failed.contains(&uid) {
-                continue;
-            }
-            let phase = pods::phase(pod);
-            if phase == "Succeeded" {
-                ended.new_succeeded.push(uid.clone());
-                ended.succeeded.push(uid);
-            } else if phase == "Failed" || (!failed_only && pods::is_terminating(pod)) {
-                ended.new_failed.push(uid.clone());
-                ended.failed.push(uid);
-            }
-        }
-        ended
-    }
-
-    /// Once a job's end is decided, every pod that still runs counts as failed.
-    fn fail_rest(&mut self, pods: &[Arc<Pod>]) -> i32 {
-        let mut added = 0;
-        for pod in pods.iter().filter(|pod| has_finalizer(pod)) {
-            let uid = pod.metadata.uid.clone().unwrap_or_default();
-            if !self.succeeded.contains(&uid) && !self.failed.contains(&uid) {
-                self.new_failed.push(uid.clone());
-                self.failed.push(uid);
-                added += 1;
-            }
-        }
-        added
-    }
-
-    fn is_empty(&self) -> bool {
-        self.succeeded.is_empty() && self.failed.is_empty()
-    }
-
-    fn has_new(&self) -> bool {
-        !self.new_succeeded.is_empty() || !self.new_failed.is_empty()
-    }
-}
+/// At most so many pods are counted in one go.
+const MOST_UNCOUNTED: usize = 500;
 
 impl Controller {
     /// Brings the status up to date: at most one write before finalizers are taken off, and one after.
@@ -77,90 +26,76 @@ impl Controller {
         &self,
         old: &Job,
         mut job: Job,
-        mut sync: Sync,
+        sync: &Sync,
         verdict: Option<Verdict>,
     ) -> Result<(), Error> {
         let now = self.context.now();
+        // Pods just made or deleted are in the cache already, so one write tells of them.
         let mine = self.pods.controlled_by(&uid_of(&job));
-        if verdict.is_some() {
-            sync.failed += sync.ended.fail_rest(&mine);
-        }
         let count = |wanted: &dyn Fn(&Pod) -> bool| {
             i32::try_from(mine.iter().filter(|pod| wanted(pod)).count()).unwrap_or(i32::MAX)
         };
-        let (active, terminating) = (count(&pods::is_active), count(&is_terminating));
-        let ready = count(&|pod| pods::is_active(pod) && pods::is_ready(pod));
+        let terminating = count(&is_terminating);
+        let mut unreleased: BTreeSet<String> =
+            sync.pods.iter().filter(|pod| has_finalizer(pod)).map(uid).collect();
         let status = job.status.get_or_insert_default();
-        (status.active, status.ready, status.terminating) = (nonzero(active), Some(ready), Some(terminating));
-        status.conditions = status.conditions.take().filter(|conditions| !conditions.is_empty());
-
-        if sync.ended.has_new() {
-            status.uncounted_terminated_pods = Some(UncountedTerminatedPods {
-                succeeded: Some(sync.ended.succeeded.clone()).filter(|uids| !uids.is_empty()),
-                failed: Some(sync.ended.failed.clone()).filter(|uids| !uids.is_empty()),
-            });
-            job = self.jobs.update_status(&job).await?;
-        }
-        for pod in &mine {
-            let uid = pod.metadata.uid.clone().unwrap_or_default();
-            let ended = sync.ended.succeeded.contains(&uid) || sync.ended.failed.contains(&uid);
-            if ended || verdict.is_some() || job.metadata.deletion_timestamp.is_some() {
-                self.release(pod).await?;
+        status.active = nonzero(count(&pods::is_active));
+        status.ready = Some(count(&|pod| pods::is_active(pod) && pods::is_ready(pod)));
+        status.terminating = Some(terminating);
+        move_counted(status, &unreleased);
+        let (ended, all) = note_ended(&mut job, sync, verdict.as_ref());
+        let status = job.status.get_or_insert_default();
+        if let Some(verdict) = &verdict {
+            let conditions = status.conditions.get_or_insert_default();
+            if !conditions.iter().any(|known| known.type_ == verdict.target() && known.status == "True") {
+                conditions.push(condition(verdict.target(), "True", &verdict.reason, &verdict.message, now));
             }
         }
-        let status = job.status.get_or_insert_default();
-        if !sync.ended.is_empty() {
-            status.succeeded = nonzero(sync.succeeded);
-            status.failed = nonzero(sync.failed);
-            status.uncounted_terminated_pods = Some(UncountedTerminatedPods::default());
-        }
-        let announced = verdict.is_some_and(|verdict| self.conclude(status, &verdict, terminating, now));
+        status.conditions = status.conditions.take().filter(|conditions| !conditions.is_empty());
         if job.status != old.status {
             job = self.jobs.update_status(&job).await?;
-            if announced {
-                self.announce(&job);
+            self.backoffs().insert(uid_of(&job), sync.backoff);
+        }
+
+        let written = job.status.clone();
+        for pod in ended {
+            self.release(&pod).await?;
+            unreleased.remove(&uid(&pod));
+        }
+        let status = job.status.get_or_insert_default();
+        move_counted(status, &unreleased);
+        let counted = status.uncounted_terminated_pods.as_ref().is_none_or(|left| {
+            left.succeeded.as_ref().is_none_or(Vec::is_empty)
+                && left.failed.as_ref().is_none_or(Vec::is_empty)
+        });
+        let end = verdict.filter(|_| all && counted && terminating == 0);
+        if let Some(verdict) = &end {
+            let last = condition(verdict.end(), "True", &verdict.reason, &verdict.message, now);
+            status.conditions.get_or_insert_default().push(last);
+            if verdict.succeeded {
+                status.completion_time = Some(Time(now));
             }
+        }
+        if job.status != written {
+            job = self.jobs.update_status(&job).await?;
+        }
+        if let Some(end) = end {
+            self.announce(&job, end);
         }
         Ok(())
     }
 
-    /// Sets the conditions of a job's end: the first at once, the second when no pod runs any more. Returns whether
-    /// the second was set.
-    fn conclude(
-        &self,
-        status: &mut JobStatus,
-        verdict: &Verdict,
-        terminating: i32,
-        now: jiff::Timestamp,
-    ) -> bool {
-        let conditions = status.conditions.get_or_insert_default();
-        if !conditions.iter().any(|known| known.type_ == verdict.kind) {
-            conditions.push(condition(verdict.kind, "True", &verdict.reason, &verdict.message, now));
-        }
-        if terminating > 0 {
-            return false;
-        }
-        let last = if verdict.kind == "FailureTarget" { "Failed" } else { "Complete" };
-        conditions.push(condition(last, "True", &verdict.reason, &verdict.message, now));
-        if last == "Complete" {
-            status.completion_time = Some(Time(now));
-        }
-        true
-    }
-
-    fn announce(&self, job: &Job) {
-        let Some(end) = super::finished_condition(job) else {
-            return;
-        };
-        if end.type_ == "Complete" {
-            self.recorder.normal(job, "Completed", "Job completed".to_owned());
+    fn announce(&self, job: &Job, end: Verdict) {
+        if !end.succeeded {
+            self.recorder.warning(job, end.reason, end.message);
             return;
         }
-        let reason = match end.reason.as_deref() {
-            Some("DeadlineExceeded") => "DeadlineExceeded",
-            _ => "BackoffLimitExceeded",
-        };
-        self.recorder.warning(job, reason, end.message.clone().unwrap_or_default());
+        let succeeded = job.status.as_ref().and_then(|status| status.succeeded).unwrap_or_default();
+        if spec_of(job).completions.is_some_and(|wanted| succeeded > wanted) {
+            let message = "Too many succeeded pods running after completion count reached";
+            self.recorder.warning(job, "TooManySucceededPods", message.to_owned());
+        }
+        self.recorder.normal(job, "Completed", "Job completed".to_owned());
     }
 
     /// Takes the job's finalizer off a pod.
@@ -176,6 +111,75 @@ impl Controller {
     }
 }
 
-fn has_finalizer(pod: &Pod) -> bool {
-    pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
+/// Notes pods that have ended as not yet counted, and indexes as done. Gives the pods that can go once that is written,
+/// and whether those are all.
+fn note_ended(job: &mut Job, sync: &Sync, verdict: Option<&Verdict>) -> (Vec<Arc<Pod>>, bool) {
+    let mut status = job.status.take().unwrap_or_default();
+    let uncounted = status.uncounted_terminated_pods.get_or_insert_default();
+    let (indexed, deleted) = (is_indexed(spec_of(job)), job.metadata.deletion_timestamp.is_some());
+    let mut all: Vec<_> = sync.pods.iter().filter(|pod| has_finalizer(pod)).collect();
+    if indexed {
+        all.sort_by_key(|pod| index_of(pod));
+    }
+    let mut succeeded_indexes = Indexes::default();
+    let mut ended = Vec::new();
+    let mut complete = true;
+    for pod in all {
+        let (phase, failed) = (pods::phase(pod), has_failed(job, pod));
+        let waits = sync.indexes.as_ref().is_some_and(|indexes| {
+            let last = index_of(pod).and_then(|index| indexes.delayed.get(&index));
+            last.is_some_and(|last| last.metadata.uid == pod.metadata.uid)
+        });
+        if !(deleted || verdict.is_some() || phase == "Succeeded" || (failed && !waits)) {
+            continue;
+        }
+        if ended.len() >= MOST_UNCOUNTED {
+            complete = false;
+            break;
+        }
+        ended.push(Arc::clone(pod));
+        let known = |uids: &Option<Vec<String>>| uids.iter().flatten().any(|known| *known == uid(pod));
+        if phase == "Succeeded" && !known(&uncounted.failed) {
+            if let Some(index) = index_of(pod).filter(|_| indexed && is_valid(spec_of(job), pod)) {
+                succeeded_indexes.add(index, index);
+            } else if !indexed && !known(&uncounted.succeeded) {
+                uncounted.succeeded.get_or_insert_default().push(uid(pod));
+            }
+        } else if (failed || verdict.is_some_and(|verdict| !verdict.succeeded))
+            && !known(&uncounted.failed)
+            && is_valid(spec_of(job), pod)
+            && action(job, pod).counts()
+        {
+            uncounted.failed.get_or_insert_default().push(uid(pod));
+        }
+    }
+    if let Some(indexes) = &sync.indexes {
+        let succeeded = indexes.before.with(&succeeded_indexes);
+        status.succeeded = nonzero(succeeded.len());
+        status.completed_indexes = Some(succeeded.to_string()).filter(|text| !text.is_empty());
+        status.failed_indexes = indexes.failed.as_ref().map(ToString::to_string);
+    }
+    job.status = Some(status);
+    (ended, complete)
+}
+
+/// Moves pods that have lost their finalizer from the uncounted into the counts.
+fn move_counted(status: &mut JobStatus, unreleased: &BTreeSet<String>) {
+    let uncounted = status.uncounted_terminated_pods.get_or_insert_default();
+    for (uids, count) in
+        [(&mut uncounted.succeeded, &mut status.succeeded), (&mut uncounted.failed, &mut status.failed)]
+    {
+        let Some(known) = uids else { continue };
+        let before = known.len();
+        known.retain(|uid| unreleased.contains(uid));
+        let moved = i32::try_from(before - known.len()).unwrap_or(i32::MAX);
+        *count = nonzero(count.unwrap_or_default() + moved);
+        if known.is_empty() {
+            *uids = None;
+        }
+    }
+}
+
+fn uid(pod: &Arc<Pod>) -> String {
+    pod.metadata.uid.clone().unwrap_or_default()
 }

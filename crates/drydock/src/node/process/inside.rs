@@ -43,7 +43,7 @@ impl Inside {
         let (command, arguments) = (own(&container.command), own(&container.args));
         match command.split_first() {
             Some((first, rest)) => {
-                let mut words = vec![self.found(first)];
+                let mut words = vec![first.clone()];
                 words.extend(rest.iter().cloned().chain(arguments));
                 words
             }
@@ -60,7 +60,10 @@ impl Inside {
         let Some((first, rest)) = words.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command specified"));
         };
-        let mut command = Command::new(first);
+        let mut command = Command::new(self.found(first));
+        // One program can stand for all those of an image: it is told by which name it is called.
+        #[cfg(unix)]
+        command.arg0(first);
         command
             .args(rest)
             .env_clear()
@@ -74,10 +77,7 @@ impl Inside {
 
     /// Runs the command of a probe or hook to its end; the error is what it wrote.
     pub(super) async fn exec(&self, command: &[String], limit: Duration) -> Result<(), String> {
-        let mut words: Vec<String> = command.iter().map(|word| self.root.rewrite(word)).collect();
-        if let Some(first) = words.first_mut() {
-            *first = self.found(first);
-        }
+        let words: Vec<String> = command.iter().map(|word| self.root.rewrite(word)).collect();
         // The group ends with this function, whatever is left of it.
         let (child, _group) = self.spawn(&words).map_err(|error| error.to_string())?;
         let Ok(output) = tokio::time::timeout(limit, child.wait_with_output()).await else {

@@ -7,55 +7,9 @@ use jiff::{Timestamp, Zoned};
 use super::super::Error;
 use super::super::value::Value;
 use super::Found;
+pub(in super::super) use crate::go::parse_duration;
 
 const NANOS: i64 = 1_000_000_000;
-
-/// A span as Go writes it: `1h30m`, `-1.5s`.
-pub(in super::super) fn parse_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total: i128 = 0;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
-            return None;
-        }
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
-        let unit: i128 = match unit {
-            "ns" => 1,
-            "us" | "µs" | "μs" => 1_000,
-            "ms" => 1_000_000,
-            "s" => 1_000_000_000,
-            "m" => 60_000_000_000,
-            "h" => 3_600_000_000_000,
-            _ => return None,
-        };
-        let whole: i128 =
-            if whole.is_empty() { 0 } else { whole.get(..whole.len().min(19))?.parse().ok()? };
-        total = total.checked_add(whole.checked_mul(unit)?)?;
-        let mut scale = unit;
-        for digit in fraction.chars() {
-            scale /= 10;
-            total += i128::from(digit.to_digit(10)?) * scale;
-        }
-        if total > i128::from(i64::MAX) {
-            return None;
-        }
-        rest = after;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
-}
 
 /// A moment as `timestamp()` takes it.
 pub(in super::super) fn parse_timestamp(text: &str) -> Option<Timestamp> {

@@ -167,6 +167,18 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// The fields of an object that expressions cannot see: they count only where objects are compared.
+    fn hidden(&self) -> BTreeMap<&str, &Json> {
+        let Self::Json { fields, declared: Some(declared) } = self else {
+            return BTreeMap::new();
+        };
+        if !matches!(declared.ty, Type::Object(_)) {
+            return BTreeMap::new();
+        }
+        let seen = |name: &str| declared.fields.values().any(|field| *field.name == *name);
+        fields.iter().filter(|(name, _)| !seen(name)).map(|(name, value)| (name.as_str(), value)).collect()
+    }
+
     pub(in super::super) fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
         match self {
             Self::Made(entries) => entries.get(&Key::of(key)?).map(|(_, value)| value.clone()),
@@ -199,6 +211,7 @@ impl<'a> Map<'a> {
 
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.len() == other.len()
+            && self.hidden() == other.hidden()
             && self
                 .entries()
                 .iter()

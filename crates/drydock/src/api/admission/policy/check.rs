@@ -19,18 +19,7 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
     }
     for (index, condition) in list("matchConditions").iter().enumerate() {
         let at = at.child("matchConditions").index(index);
-        let expression = text(&condition["expression"]);
-        if expression.trim().is_empty() {
-            out.push(FieldError::required(at.child("expression"), ""));
-        } else {
-            compiled(
-                out,
-                expression.trim(),
-                &environment(params, true),
-                Some(&Type::Bool),
-                &at.child("expression"),
-            );
-        }
+        self::condition(out, &text(&condition["expression"]), params, &at.child("expression"));
         if text(&condition["name"]).is_empty() {
             out.push(FieldError::required(at.child("name"), ""));
         }
@@ -71,6 +60,19 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
         } else {
             compiled(out, expression.trim(), &full, None, &at);
         }
+    }
+}
+
+/// What is wrong with the expression of a match condition.
+pub(in super::super::super) fn condition(
+    out: &mut Vec<FieldError>,
+    expression: &str,
+    params: bool,
+    at: &Path,
+) {
+    match expression.trim() {
+        "" => out.push(FieldError::required(at, "")),
+        text => drop(compiled(out, text, &environment(params, true), Some(&Type::Bool), at)),
     }
 }
 

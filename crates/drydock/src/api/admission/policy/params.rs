@@ -5,7 +5,7 @@ use windlass_machinery::selector::Labels;
 
 use super::super::super::write::decoded;
 use super::super::Admission;
-use super::labels;
+use super::matching::labels;
 use crate::store::{Key, Scope};
 
 /// The parameters to evaluate a policy with, one after the other; `None` is an evaluation without.

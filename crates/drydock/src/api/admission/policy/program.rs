@@ -11,9 +11,7 @@ use windlass_machinery::cel::{
 };
 
 use super::super::super::auth::{Attributes, ResourceTarget, Target, User};
-use super::super::super::write::name_of;
-use super::super::{Admission, Operation};
-use super::matching;
+use super::super::{Admission, Operation, matching};
 
 const EXHAUSTED: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -209,19 +207,10 @@ impl Policy {
         let failed = |message: String| {
             if self.ignores_errors { Vec::new() } else { vec![Verdict { message, reason: String::new() }] }
         };
-        let mut budget = CONDITIONS_BUDGET;
-        let mut errors = Vec::new();
-        for condition in &self.conditions {
-            match scope.value(condition, &mut budget) {
-                Ok(Value::Bool(true)) => {}
-                Ok(_) => return Vec::new(),
-                Err(error) => errors.push(error),
-            }
-        }
-        match errors.as_slice() {
-            [] => {}
-            [one] => return failed(one.clone()),
-            many => return failed(format!("[{}]", many.join(", "))),
+        match scope.conditions() {
+            Ok(true) => {}
+            Ok(false) => return Vec::new(),
+            Err(why) => return failed(why),
         }
         let mut budget = BUDGET;
         let mut out = Vec::new();
@@ -261,52 +250,28 @@ impl<'a> Data<'a> {
             object
         };
         let deleted = admission.operation == Operation::Delete;
-        let name = match name_of(object) {
-            "" => admission.old.map(name_of).unwrap_or_default(),
-            name => name,
-        };
-        let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
-        let plural =
-            json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
-        let part = admission.subresource.unwrap_or_default();
-        let (operation, options) = match admission.operation {
-            Operation::Create => ("CREATE", "CreateOptions"),
-            Operation::Update => ("UPDATE", "UpdateOptions"),
-            Operation::Delete => ("DELETE", "DeleteOptions"),
-        };
-        let user = admission.user;
-        let mut request = json!({
-            "kind": kind, "resource": plural, "requestKind": kind, "requestResource": plural,
-            "name": name, "operation": operation, "dryRun": admission.dry_run,
-            "userInfo": {"username": user.name, "groups": user.groups},
-            "options": {"apiVersion": "meta.k8s.io/v1", "kind": options},
-        });
-        if !admission.namespace.is_empty() {
-            request["namespace"] = json!(admission.namespace);
-        }
-        if !part.is_empty() {
-            request["subResource"] = json!(part);
-            request["requestSubResource"] = json!(part);
-        }
-        if !user.uid.is_empty() {
-            request["userInfo"]["uid"] = json!(user.uid);
-        }
-        if !user.extra.is_empty() {
-            request["userInfo"]["extra"] = json!(user.extra);
-        }
+        let new = if deleted { Json::Null } else { typed(object) };
+        let old = admission.old.map_or(Json::Null, typed);
+        let data = Self::of(admission, new, old, admission.request(object, resource));
+        Self { params: params.cloned().unwrap_or_default(), ..data }
+    }
+
+    fn of(admission: &'a Admission<'a>, object: Json, old: Json, request: Json) -> Self {
+        let resource = admission.resource;
+        let name = request["name"].as_str().unwrap_or_default().to_owned();
         Self {
-            object: if deleted { Json::Null } else { typed(object) },
-            old: admission.old.map_or(Json::Null, typed),
+            object,
+            old,
             request,
             namespace: matching::namespace(admission).unwrap_or_default(),
-            params: params.cloned().unwrap_or_default(),
+            params: Json::Null,
             authorizer: Asker { admission },
             question: Question {
                 group: resource.group.clone(),
                 resource: resource.plural.clone(),
-                subresource: part.to_owned(),
+                subresource: admission.subresource.unwrap_or_default().to_owned(),
                 namespace: admission.namespace.to_owned(),
-                name: name.to_owned(),
+                name,
                 ..Question::default()
             },
         }
@@ -323,7 +288,58 @@ struct Scope<'d> {
     cost: Cell<u64>,
 }
 
+/// The match conditions of a webhook, compiled.
+#[derive(Debug)]
+pub(in super::super) struct Conditions(Policy);
+
+impl Conditions {
+    /// Compiles `matchConditions`.
+    pub(in super::super) fn compile(spec: &Json) -> Self {
+        Self(Policy::compile(spec))
+    }
+
+    /// Whether they all hold.
+    ///
+    /// # Errors
+    /// When that cannot be decided.
+    pub(in super::super) fn holds(
+        &self,
+        admission: &Admission<'_>,
+        object: Json,
+        old: Json,
+        request: Json,
+    ) -> Result<bool, String> {
+        let data = Data::of(admission, object, old, request);
+        let scope = Scope {
+            policy: &self.0,
+            data: &data,
+            authorizer: &data.authorizer,
+            known: RefCell::default(),
+            cost: Cell::new(0),
+        };
+        scope.conditions()
+    }
+}
+
 impl<'d> Scope<'d> {
+    /// Whether all conditions hold. One that does not makes the errors of others irrelevant.
+    fn conditions(&self) -> Result<bool, String> {
+        let mut budget = CONDITIONS_BUDGET;
+        let mut errors = Vec::new();
+        for condition in &self.policy.conditions {
+            match self.value(condition, &mut budget) {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => return Ok(false),
+                Err(error) => errors.push(error),
+            }
+        }
+        match errors.as_slice() {
+            [] => Ok(true),
+            [one] => Err(one.clone()),
+            many => Err(format!("[{}]", many.join(", "))),
+        }
+    }
+
     /// The value of an expression, or why there is none.
     fn value(&self, expression: &Expression, budget: &mut i64) -> Result<Value<'d>, String> {
         let program = expression

@@ -1,18 +1,20 @@
-//! Which writes a policy or a binding is about.
+//! Which writes a policy, a binding or a webhook is about.
+
+use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_machinery::selector::Labels;
 
-use super::super::super::write::{decoded, name_of};
-use super::super::{Admission, Operation};
-use super::labels;
+use super::super::registry::Resource;
+use super::super::write::{decoded, metadata_of};
+use super::{Admission, Operation};
 use crate::store::Key;
 
 /// Whether constraints are about a write. Those of a policy name resources; a binding's may leave that out.
 pub(super) fn matches(admission: &Admission<'_>, object: &Value, constraints: &Value, strict: bool) -> bool {
     let list = |field: &str| constraints[field].as_array().map(Vec::as_slice).unwrap_or_default();
     let equivalent = constraints["matchPolicy"] != "Exact";
-    let any = |field: &str| list(field).iter().any(|one| rule(admission, object, one, equivalent));
+    let any = |field: &str| seen_as(admission, object, list(field), equivalent).is_some();
     let named = !list("resourceRules").is_empty() || strict;
     selects_namespace(admission, object, &constraints["namespaceSelector"])
         && selects_object(admission, object, &constraints["objectSelector"])
@@ -20,15 +22,29 @@ pub(super) fn matches(admission: &Admission<'_>, object: &Value, constraints: &V
         && (!named || any("resourceRules"))
 }
 
-fn rule(admission: &Admission<'_>, object: &Value, rule: &Value, equivalent: bool) -> bool {
-    let resource = admission.resource;
+/// The resource that a rule names of a write: its own, or the same in another version.
+pub(super) fn seen_as(
+    admission: &Admission<'_>,
+    object: &Value,
+    rules: &[Value],
+    equivalent: bool,
+) -> Option<Arc<Resource>> {
+    let own = admission.resource;
+    if rules.iter().any(|one| rule(admission, own, object, one)) {
+        return Some(Arc::clone(own));
+    }
+    if !equivalent || rules.is_empty() {
+        return None;
+    }
+    let registry = admission.server.registry();
+    let others = || registry.all().iter().filter(|one| one.table == own.table && one.version != own.version);
+    let found = rules.iter().find_map(|one| others().find(|other| rule(admission, other, object, one)));
+    found.map(Arc::clone)
+}
+
+fn rule(admission: &Admission<'_>, resource: &Resource, object: &Value, rule: &Value) -> bool {
     let strings = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
     let has = |field: &str, value: &str| strings(field).any(|one| one == "*" || one == value);
-    let operation = match admission.operation {
-        Operation::Create => "CREATE",
-        Operation::Update => "UPDATE",
-        Operation::Delete => "DELETE",
-    };
     let whole = match admission.subresource {
         Some(part) => format!("{}/{part}", resource.plural),
         None => resource.plural.clone(),
@@ -49,20 +65,17 @@ fn rule(admission: &Admission<'_>, object: &Value, rule: &Value, equivalent: boo
         Some("Namespaced") => resource.namespaced,
         _ => true,
     };
-    let name = match name_of(object) {
-        "" => admission.old.map(name_of).unwrap_or_default(),
-        name => name,
-    };
+    let name = admission.name(object);
     let names = strings("resourceNames").next().is_none() || strings("resourceNames").any(|one| one == name);
-    has("operations", operation)
+    has("operations", admission.operation.name())
         && has("apiGroups", &resource.group)
-        && (equivalent || has("apiVersions", &resource.version))
+        && has("apiVersions", &resource.version)
         && resources()
         && scope
         && names
 }
 
-fn selects_namespace(admission: &Admission<'_>, object: &Value, selector: &Value) -> bool {
+pub(super) fn selects_namespace(admission: &Admission<'_>, object: &Value, selector: &Value) -> bool {
     let Ok(selector) = Labels::from_object(Some(selector).filter(|one| !one.is_null())) else {
         return false;
     };
@@ -80,7 +93,7 @@ fn selects_namespace(admission: &Admission<'_>, object: &Value, selector: &Value
     namespace(admission).is_none_or(|namespace| selector.matches_map(labels(&namespace)))
 }
 
-fn selects_object(admission: &Admission<'_>, object: &Value, selector: &Value) -> bool {
+pub(super) fn selects_object(admission: &Admission<'_>, object: &Value, selector: &Value) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
     }
@@ -100,4 +113,9 @@ pub(super) fn namespace(admission: &Admission<'_>) -> Option<Value> {
     let table = registry.core("namespaces")?.table;
     let stored = admission.server.store.get(table, &Key::new("", admission.namespace))?;
     decoded(&stored).ok()
+}
+
+/// The labels of an object.
+pub(super) fn labels(object: &Value) -> Option<&serde_json::Map<String, Value>> {
+    metadata_of(object).get("labels").and_then(Value::as_object)
 }
