@@ -1,24 +1,35 @@
-//! Admission and conversion reviews, answered from the primary's own defaults and validity. Pure: a review in, a
-//! review out. What serves them over TLS is elsewhere.
+//! Admission and conversion reviews, answered from the primary's own defaults and validity, and what serves them.
 //!
 //! The same [`Primary::defaults`](crate::Primary::defaults) and [`Primary::validity`](crate::Primary::validity) hold
-//! in the reconciler, so that an operator without webhooks behaves the same, only later.
+//! in the reconciler, so that an operator without webhooks behaves the same, only later. The answers are pure: a review
+//! in, a review out. `endpoint` serves them over TLS, `keeper` has the certificates for that (`keyring`, `certificates`),
+//! and `registration` tells the API server of it.
 
 mod certificates;
+mod endpoint;
+mod keeper;
+mod keyring;
+mod registration;
+mod webhooks;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use self::certificates::{CertificateError, Certificates};
+pub use self::endpoint::Endpoint;
+pub(crate) use self::keeper::{Keeper, Shared};
+pub(crate) use self::registration::{KEY, Registrar};
+pub use self::webhooks::{FailurePolicy, Permissions, Webhooks};
+pub(crate) use self::webhooks::{Registration, has_versions};
 use crate::{Invalid, Object, Operator};
 
 /// The path below which defaults are filled in.
-pub const MUTATE: &str = "/mutate";
+const MUTATE: &str = "/mutate";
 /// The path below which validity is decided.
-pub const VALIDATE: &str = "/validate";
+const VALIDATE: &str = "/validate";
 /// The path below which versions are converted.
-pub const CONVERT: &str = "/convert";
+const CONVERT: &str = "/convert";
 
 /// Converts one version of a kind into another.
 #[derive(Clone)]
@@ -40,8 +51,10 @@ impl Conversion {
             convert: Arc::new(move |object| {
                 let metadata = object["metadata"].clone();
                 let object = serde_json::from_value(object).map_err(|error| error.to_string())?;
-                let mut converted =
-                    serde_json::to_value(convert(object)).map_err(|error| error.to_string())?;
+                let converted = catch_unwind(AssertUnwindSafe(|| convert(object)));
+                let converted =
+                    converted.map_err(|_| "the operator panicked in its conversion".to_owned())?;
+                let mut converted = serde_json::to_value(converted).map_err(|error| error.to_string())?;
                 // The API server demands that a conversion leaves all of it alone.
                 converted["metadata"] = metadata;
                 converted["apiVersion"] = version.as_str().into();
@@ -56,6 +69,7 @@ pub(crate) struct Admitted {
     /// The object with its defaults filled in.
     pub(crate) object: Value,
     pub(crate) invalid: Vec<Invalid>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Operator {
@@ -63,35 +77,40 @@ impl Operator {
     #[must_use]
     pub fn mutate(&self, review: &Value) -> Value {
         answer(review, |request| {
-            let Some(admitted) = self.admit(request) else {
+            let Some(Ok(admitted)) = self.admit(request).filter(|_| !is_as_before(request)) else {
+                // What cannot be decoded is refused by the validating review, with a reason.
                 return json!({"allowed": true});
             };
-            match admitted {
-                // What cannot be decoded is refused by the validating review, with a reason.
-                Err(_) => json!({"allowed": true}),
-                Ok(admitted) => {
-                    let patch = json_patch::diff(&request["object"], &admitted.object);
-                    if patch.0.is_empty() {
-                        return json!({"allowed": true});
-                    }
-                    let text = serde_json::to_vec(&patch).unwrap_or_default();
-                    json!({"allowed": true, "patchType": "JSONPatch", "patch": base64(&text)})
-                }
+            let mut response = json!({"allowed": true});
+            let patch = json_patch::diff(&request["object"], &admitted.object);
+            if !patch.0.is_empty() {
+                let text = serde_json::to_vec(&patch).unwrap_or_default();
+                response["patchType"] = "JSONPatch".into();
+                response["patch"] = base64(&text);
             }
+            // Of what the user wrote; the validating review sees it with the defaults.
+            if !admitted.warnings.is_empty() {
+                response["warnings"] = admitted.warnings.into();
+            }
+            response
         })
     }
 
-    /// Answers an `AdmissionReview` with whether the object is valid, and which of its fields are not.
+    /// Answers an `AdmissionReview` with whether the object is valid, and which of its fields are not. What has been
+    /// invalid before and is not touched is let through, with a warning: it must be possible to annotate it.
     #[must_use]
     pub fn validate(&self, review: &Value) -> Value {
-        answer(review, |request| match self.admit(request) {
-            None => json!({"allowed": true}),
-            Some(Err(undecodable)) => refused(&undecodable, &[]),
-            Some(Ok(admitted)) if admitted.invalid.is_empty() => json!({"allowed": true}),
-            Some(Ok(admitted)) => {
-                let fields: Vec<_> = admitted.invalid.iter().map(ToString::to_string).collect();
-                refused(&fields.join("; "), &admitted.invalid)
+        answer(review, |request| {
+            let (message, invalid) = match self.admit(request) {
+                None => return json!({"allowed": true}),
+                Some(Ok(admitted)) if admitted.invalid.is_empty() => return json!({"allowed": true}),
+                Some(Ok(admitted)) => (Invalid::message(&admitted.invalid), admitted.invalid),
+                Some(Err(poison)) => (poison, Vec::new()),
+            };
+            if is_as_before(request) {
+                return json!({"allowed": true, "warnings": [message]});
             }
+            refused(request, &message, &invalid)
         })
     }
 
@@ -120,10 +139,21 @@ impl Operator {
         if from == wanted {
             return Ok(object);
         }
-        let fits = |one: &&Conversion| one.kind == kind && one.from == from && one.to == wanted;
-        let found = self.conversions().iter().find(fits);
-        let found = found.ok_or_else(|| format!("no conversion of {kind} from {from} to {wanted}"))?;
-        (found.convert)(object).map_err(|error| format!("failed to convert {kind} from {from}: {error}"))
+        let of_kind = || self.conversions().iter().filter(|one| one.kind == kind);
+        let direct = of_kind().find(|one| one.from == from && one.to == wanted).map(|one| vec![one]);
+        // Or through a version that both know, mostly the one that is stored.
+        let through = || {
+            let firsts = of_kind().filter(|one| one.from == from);
+            let mut pairs = firsts.flat_map(|first| of_kind().map(move |second| vec![first, second]));
+            pairs.find(|pair| pair[0].to == pair[1].from && pair[1].to == wanted)
+        };
+        let steps = direct.or_else(through);
+        let steps = steps.ok_or_else(|| format!("no conversion of {kind} from {from} to {wanted}"))?;
+        steps.into_iter().try_fold(object, |object, step| {
+            let failed =
+                |error| format!("failed to convert {kind} from {} to {}: {error}", step.from, step.to);
+            (step.convert)(object).map_err(failed)
+        })
     }
 
     /// What the code of the object's kind says of it; `None` if it is none of this operator's or is going.
@@ -144,6 +174,18 @@ impl Operator {
     }
 }
 
+/// Whether an update leaves everything as it was that defaults and validity look at.
+fn is_as_before(request: &Value) -> bool {
+    let but_metadata = |object: &Value| {
+        let mut object = object.as_object().cloned().unwrap_or_default();
+        object.remove("metadata");
+        object.remove("status");
+        object
+    };
+    request["operation"] == "UPDATE"
+        && but_metadata(&request["object"]) == but_metadata(&request["oldObject"])
+}
+
 fn answer(review: &Value, decide: impl FnOnce(&Value) -> Value) -> Value {
     let request = &review["request"];
     let mut response = decide(request);
@@ -151,13 +193,15 @@ fn answer(review: &Value, decide: impl FnOnce(&Value) -> Value) -> Value {
     json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 }
 
-fn refused(message: &str, invalid: &[Invalid]) -> Value {
+fn refused(request: &Value, message: &str, invalid: &[Invalid]) -> Value {
     let causes: Vec<_> = invalid
         .iter()
         .map(|one| json!({"reason": "FieldValueInvalid", "field": one.field, "message": one.message}))
         .collect();
+    let details = json!({"group": request["kind"]["group"], "kind": request["kind"]["kind"],
+        "name": request["name"].as_str().unwrap_or_default(), "causes": causes});
     json!({"allowed": false, "status": {
-        "code": 422, "reason": "Invalid", "message": message, "details": {"causes": causes},
+        "code": 422, "reason": "Invalid", "message": message, "details": details,
     }})
 }
 

@@ -136,7 +136,8 @@ impl Ownership {
         let references = tree.pointer("/metadata/ownerReferences").cloned().unwrap_or_default();
         let references: Vec<OwnerReference> = serde_json::from_value(references).unwrap_or_default();
         let controller = references.into_iter().find(|reference| reference.controller == Some(true));
-        let by_reference = dependent.desired.pointer("/metadata/ownerReferences").is_some();
+        let by_reference =
+            dependent.config.owned && dependent.desired.pointer("/metadata/ownerReferences").is_some();
         let made_for = tree
             .pointer("/metadata/annotations")
             .and_then(|all| all.get(annotation::MADE_FOR))

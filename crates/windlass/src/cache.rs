@@ -89,6 +89,17 @@ impl Cache {
         self.store(&mut self.lock(), kind);
     }
 
+    /// Takes in what stands for a primary that is no object of the cluster, and queues it.
+    pub(crate) fn stand(&self, kind: &Kind, stored: Stored) {
+        let mut inner = self.lock();
+        let touched = inner.index.touched(kind, None, Some(&stored));
+        self.store(&mut inner, kind).put(Arc::new(stored));
+        for key in touched {
+            self.queue.note(&key, Cause::Granted);
+            self.queue.add(key);
+        }
+    }
+
     /// Whether these kinds are loaded, as far as they can be. If not, `reader` is queued when the next one is.
     pub(crate) fn is_loaded(&self, reader: &PrimaryKey, kinds: &[Kind]) -> bool {
         let mut inner = self.lock();
@@ -108,14 +119,12 @@ impl Cache {
         inner.index.add(reader, &Read::named(kind.clone(), name.clone()));
         let store = self.store(&mut inner, kind);
         let lookup = store.named(name);
-        if let Lookup::Loading = lookup {
-            // A fact queues those who have read it by name.
-            if !store.on_demand {
-                store.waiting.insert(reader.clone());
-            }
-            if store.loaded && store.fetching.insert(name.clone()) {
-                self.send(Command::Fetch(kind.clone(), name.clone()));
-            }
+        // A fact queues those who have read it by name.
+        if matches!(lookup, Lookup::Loading | Lookup::Failed(_)) && !store.on_demand {
+            store.waiting.insert(reader.clone());
+        }
+        if matches!(lookup, Lookup::Loading) && store.loaded && store.fetching.insert(name.clone()) {
+            self.send(Command::Fetch(kind.clone(), name.clone()));
         }
         lookup
     }
@@ -159,10 +168,10 @@ impl Cache {
         found
     }
 
-    /// Why a kind cannot be loaded, if its watch is failing; `reader` is queued when that is over.
+    /// Why a kind cannot be loaded or followed, if its watch is failing; `reader` is queued when that is over.
     pub(crate) fn trouble(&self, reader: &PrimaryKey, kind: &Kind) -> Option<String> {
         let mut inner = self.lock();
-        let store = inner.stores.get_mut(kind).filter(|store| !store.loaded)?;
+        let store = inner.stores.get_mut(kind).filter(|store| !store.loaded || store.forbidden)?;
         let error = store.error.clone()?;
         store.waiting.insert(reader.clone());
         Some(error)

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::object::HasStatus;
@@ -11,15 +12,28 @@ use serde_json::Value;
 use crate::admission::{Admitted, with_changes};
 use crate::apply::without_nulls;
 use crate::cache::{Reads, Stored};
-use crate::plan::{Dependent, Owner};
+use crate::declared::Declared;
+use crate::memo::Derived;
+use crate::plan::{Dependent, Finished, Owner};
+use crate::status::CONDITIONS;
 use crate::world::Source;
 use crate::{Condition, Halt, Invalid, Kind, ObjectName, Plan, Primary, Status, World};
 
 /// All primaries of one type.
 pub(crate) trait Controller: Send + Sync {
-    fn kind(&self) -> &Kind;
-    fn owns(&self) -> &[Kind];
+    /// What its plans do with which kinds.
+    fn declared(&self) -> &Declared;
     fn operator(&self) -> &str;
+    fn kind(&self) -> &Kind {
+        &self.declared().kind
+    }
+    fn owns(&self) -> &[Kind] {
+        &self.declared().owns
+    }
+    /// The least time from one change of a primary's dependents to the next.
+    fn pace(&self) -> Duration;
+    /// Whether primaries have a status only while something is wrong.
+    fn quiet(&self) -> bool;
     /// Decodes one of them and fills in its defaults.
     fn open(&self, stored: &Stored) -> Result<Box<dyn Subject>, Poison>;
     /// Fills in the defaults of an object on its way into the cluster, and says what is wrong with it.
@@ -40,6 +54,8 @@ pub(crate) trait Subject: Send + Sync {
 pub(crate) enum Poison {
     #[error("failed to decode {0}: {1}")]
     Undecodable(ObjectName, #[source] serde_json::Error),
+    #[error("{0}")]
+    Undeclared(String),
     #[error("the operator panicked in {0}: {1}")]
     Panicked(&'static str, String),
 }
@@ -49,11 +65,15 @@ impl Poison {
     pub(crate) fn condition(&self) -> Condition {
         let reason = match self {
             Self::Undecodable(..) => "Undecodable",
+            Self::Undeclared(_) => UNDECLARED,
             Self::Panicked(..) => PANICKED,
         };
         Condition::failed(reason, self.to_string())
     }
 }
+
+/// The reason of a condition about a kind that the operator uses otherwise than it declares.
+pub(crate) const UNDECLARED: &str = "Undeclared";
 
 /// The reason of a condition about a panic. Unlike what is wrong with an object, it may pass.
 pub(crate) const PANICKED: &str = "Panicked";
@@ -66,40 +86,48 @@ pub(crate) struct Planned {
     pub(crate) halt: Option<Halt>,
     pub(crate) panicked: bool,
     pub(crate) reads: Reads,
+    /// What it derived, for the next plan.
+    pub(crate) derived: Vec<Arc<Derived>>,
     /// When to plan again even if nothing has changed.
     pub(crate) look_again: Option<Duration>,
+    /// Whether the primary itself is to go.
+    pub(crate) retire: bool,
 }
 
 /// The controller of `P` within an operator.
 pub(crate) struct ControllerOf<P> {
     operator: String,
-    kind: Kind,
-    owns: Vec<Kind>,
+    declared: Arc<Declared>,
     primary: PhantomData<fn() -> P>,
 }
 
 impl<P: Primary> ControllerOf<P> {
     pub(crate) fn new(operator: &str) -> Self {
-        Self { operator: operator.into(), kind: Kind::of::<P>(), owns: P::owns(), primary: PhantomData }
+        let declared = Arc::new(Declared::of::<P>());
+        Self { operator: operator.into(), declared, primary: PhantomData }
     }
 }
 
 impl<P: Primary> Controller for ControllerOf<P> {
-    fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    fn owns(&self) -> &[Kind] {
-        &self.owns
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     fn operator(&self) -> &str {
         &self.operator
     }
 
+    fn pace(&self) -> Duration {
+        P::pace()
+    }
+
+    fn quiet(&self) -> bool {
+        P::quiet()
+    }
+
     fn open(&self, stored: &Stored) -> Result<Box<dyn Subject>, Poison> {
         let primary = stored.decode().map_err(|error| Poison::Undecodable(stored.name.clone(), error))?;
-        Ok(Box::new(SubjectOf::<P>::new(primary, &self.operator)?))
+        Ok(Box::new(SubjectOf::<P>::new(primary, &self.operator, Arc::clone(&self.declared))?))
     }
 
     fn admit(&self, object: &Value) -> Result<Admitted, Poison> {
@@ -107,28 +135,31 @@ impl<P: Primary> Controller for ControllerOf<P> {
         let undecodable =
             |error| Poison::Undecodable(ObjectName::new(text("namespace"), text("name")), error);
         let before: P = serde_json::from_value(object.clone()).map_err(undecodable)?;
+        let warnings = catch("warnings", || before.warnings())?;
         let mut after = before.clone();
         catch("defaults", || after.defaults())?;
         let invalid = catch("validity", || after.validity())?;
         let tree = |primary: &P| serde_json::to_value(primary).map(without_nulls).map_err(undecodable);
-        Ok(Admitted { object: with_changes(object, &tree(&before)?, &tree(&after)?), invalid })
+        let object = with_changes(object, &tree(&before)?, &tree(&after)?);
+        Ok(Admitted { object, invalid, warnings })
     }
 }
 
 pub(crate) struct SubjectOf<P> {
     primary: P,
     owner: Owner,
+    declared: Arc<Declared>,
 }
 
 impl<P: Primary> SubjectOf<P> {
-    pub(crate) fn new(mut primary: P, operator: &str) -> Result<Self, Poison> {
+    pub(crate) fn new(mut primary: P, operator: &str, declared: Arc<Declared>) -> Result<Self, Poison> {
         let owner = Owner {
             operator: operator.into(),
             name: ObjectName::of(&primary),
             reference: primary.controller_owner_ref(&()).unwrap_or_default(),
         };
         catch("defaults", || primary.defaults())?;
-        Ok(Self { primary, owner })
+        Ok(Self { primary, owner, declared })
     }
 }
 
@@ -143,26 +174,10 @@ impl<P: Primary> Subject for SubjectOf<P> {
 
     fn plan(&self, source: Box<dyn Source>) -> Planned {
         let world = World::new(source, &self.owner.name.namespace);
-        let mut plan = Plan::new(self.owner.clone());
-        let result = catch("plan", || self.primary.plan(&world, &mut plan));
-        let (mut dependents, problems, look_again) = plan.finish();
-        for dependent in &mut dependents {
-            dependent.desired = without_nulls(std::mem::take(&mut dependent.desired));
-        }
-        let panicked = result.is_err();
-        let halt = match result {
-            Ok(result) => result.err(),
-            Err(poison) => Some(Halt::failed(PANICKED, poison.to_string())),
-        };
-        let problems = problems.into_iter().map(|problem| problem.0).collect();
-        Planned {
-            dependents,
-            problems,
-            halt,
-            panicked,
-            reads: world.into_reads(),
-            look_again: look_again.into_iter().chain(self.primary.look_again()).min(),
-        }
+        let plan = Plan::new(self.owner.clone());
+        let planned = planned(&self.declared, world, plan, |world, plan| self.primary.plan(world, plan));
+        let look_again = planned.look_again.into_iter().chain(self.primary.look_again()).min();
+        Planned { look_again, ..planned }
     }
 
     fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison> {
@@ -180,12 +195,41 @@ impl<P: Primary> Subject for SubjectOf<P> {
         let _ = catch("own_status", || self.primary.own_status(&world, report, &mut status))?;
         let mut tree = serde_json::to_value(&status).map_err(undecodable)?;
         overlay(&mut tree, report);
-        Ok((without_nulls(tree), world.into_reads()))
+        let reads = world.finish().0;
+        match self.declared.refuse_reads(&reads) {
+            Some(message) => Err(Poison::Undeclared(message)),
+            None => Ok((without_nulls(tree), reads)),
+        }
     }
 }
 
-/// Replaces the framework's part of a status.
+/// What comes of a plan that `make` makes.
+pub(crate) fn planned(
+    declared: &Declared,
+    world: World,
+    mut plan: Plan,
+    make: impl FnOnce(&World, &mut Plan) -> Result<(), Halt>,
+) -> Planned {
+    let result = catch("plan", || make(&world, &mut plan));
+    let Finished { mut dependents, problems, look_again, retire } = plan.finish();
+    for dependent in &mut dependents {
+        dependent.desired = without_nulls(std::mem::take(&mut dependent.desired));
+    }
+    let panicked = result.is_err();
+    let halt = match result {
+        Ok(result) => result.err(),
+        Err(poison) => Some(Halt::failed(PANICKED, poison.to_string())),
+    };
+    let problems = problems.into_iter().map(|problem| problem.0).collect();
+    let (reads, derived) = world.finish();
+    let undeclared = declared.refuse_reads(&reads);
+    let halt = undeclared.map(|message| Halt::failed(UNDECLARED, message)).or(halt);
+    Planned { dependents, problems, halt, panicked, reads, derived, look_again, retire }
+}
+
+/// Replaces the framework's part of a status. Conditions of other types than the framework's are the operator's own.
 pub(crate) fn overlay(status: &mut Value, report: &Status) {
+    let own = own_conditions(status);
     if let Some(fields) = status.as_object_mut() {
         for field in ["observedGeneration", "conditions", "dependents"] {
             fields.remove(field);
@@ -193,7 +237,19 @@ pub(crate) fn overlay(status: &mut Value, report: &Status) {
         if let Ok(Value::Object(report)) = serde_json::to_value(report) {
             fields.extend(report);
         }
+        let said = |one: &Value| report.conditions.iter().any(|other| one["type"] == other.type_);
+        let own: Vec<Value> = own.into_iter().filter(|one| !said(one)).collect();
+        if !own.is_empty() {
+            let conditions = fields.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
+            conditions.as_array_mut().into_iter().for_each(|all| all.extend(own.iter().cloned()));
+        }
     }
+}
+
+/// The conditions of a status that are not the framework's.
+pub(crate) fn own_conditions(status: &Value) -> Vec<Value> {
+    let all = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    all.into_iter().filter(|one| !CONDITIONS.iter().any(|framework| one["type"] == *framework)).collect()
 }
 
 /// Runs the operator's code; a panic is its error.

@@ -78,6 +78,12 @@ impl Kind {
         &self.0.group
     }
 
+    /// The API version without its group, such as `v1`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.0.version
+    }
+
     /// The kind's own name, such as `Deployment`.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -34,6 +34,10 @@
 //!         vec![Kind::of::<ConfigMap>()]
 //!     }
 //!
+//!     fn reads() -> Vec<Kind> {
+//!         vec![Kind::of::<Secret>()]
+//!     }
+//!
 //!     fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
 //!         let mut data = vec![("text".to_owned(), self.spec.text.clone())];
 //!         if let Some(name) = &self.spec.secret {
@@ -66,13 +70,17 @@ mod cache;
 mod condition;
 mod controller;
 mod crd;
+mod declared;
 mod event;
 pub mod explain;
 mod external;
 mod hash;
 mod kind;
+pub mod manifests;
+mod memo;
 mod metrics;
 mod operator;
+mod permissions;
 mod plan;
 pub mod preview;
 mod primary;
@@ -82,6 +90,7 @@ mod reconcile;
 mod replica;
 mod runtime;
 mod server;
+mod standing;
 mod status;
 pub mod test;
 mod world;
@@ -92,6 +101,7 @@ pub use external::{External, ExternalError};
 pub use hash::content_hash;
 pub use kind::{Kind, Object, ObjectName};
 pub use operator::Operator;
+pub use permissions::Permissions;
 pub use plan::{Config, Handle, Plan};
 pub use primary::{Invalid, Primary};
 pub use replica::{LeaseName, LeaseTimes};

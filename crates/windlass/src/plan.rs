@@ -18,11 +18,12 @@ pub struct Plan {
     dependents: Vec<Rc<RefCell<Option<Dependent>>>>,
     problems: Vec<Problem>,
     look_again: Option<Duration>,
+    retire: bool,
 }
 
 impl Plan {
     pub(crate) fn new(owner: Owner) -> Self {
-        Self { owner, dependents: Vec::new(), problems: Vec::new(), look_again: None }
+        Self { owner, dependents: Vec::new(), problems: Vec::new(), look_again: None, retire: false }
     }
 
     /// Adds a dependent: an object that should exist as given here. It is put into the primary's namespace if it
@@ -70,6 +71,11 @@ impl Plan {
         self.look_again = Some(self.look_again.map_or(after, |sooner| sooner.min(after)));
     }
 
+    /// Has the primary itself deleted, once all is as planned: its time has come.
+    pub fn retire(&mut self) {
+        self.retire = true;
+    }
+
     /// Leaves an object of the primary as it was observed: neither changed nor pruned.
     pub fn keep<K: Object>(&mut self, observed: &K) -> Handle<K> {
         let keep = Dependent { keep: true, ..Dependent::new(Kind::of::<K>(), ObjectName::of(observed)) };
@@ -86,6 +92,15 @@ impl Plan {
         self.problems.push(Problem(Condition::pending(reason, message)));
     }
 
+    /// For a plan of no custom resource: what it adds has no owner.
+    pub(crate) fn disown(&mut self) {
+        for dependent in &self.dependents {
+            if let Some(dependent) = dependent.borrow_mut().as_mut() {
+                dependent.config.owned = false;
+            }
+        }
+    }
+
     fn push<K>(&mut self, dependent: Dependent) -> Handle<K> {
         let index = self.dependents.len();
         let entry = Rc::new(RefCell::new(Some(dependent)));
@@ -93,14 +108,23 @@ impl Plan {
         Handle { index, entry, object: PhantomData }
     }
 
-    pub(crate) fn finish(self) -> (Vec<Dependent>, Vec<Problem>, Option<Duration>) {
+    pub(crate) fn finish(self) -> Finished {
         let dependents = self.dependents.iter().filter_map(|entry| {
             let mut dependent = entry.borrow_mut().take()?;
             dependent.mark(&self.owner);
             Some(dependent)
         });
-        (dependents.collect(), self.problems, self.look_again)
+        let dependents = dependents.collect();
+        Finished { dependents, problems: self.problems, look_again: self.look_again, retire: self.retire }
     }
+}
+
+/// What a plan has come to.
+pub(crate) struct Finished {
+    pub(crate) dependents: Vec<Dependent>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) look_again: Option<Duration>,
+    pub(crate) retire: bool,
 }
 
 /// A dependent that was added to a plan; say more about it, or [look at it](crate::World::observed).

@@ -13,21 +13,25 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 use windlass_machinery::Context;
 
 use self::memory::{Memories, Memory};
+use crate::admission::Endpoint;
 use crate::annotation::Wishes;
 use crate::apply::Requests;
 use crate::cache::{Cache, Lookup, PrimaryKey, Read, Reads, Stored};
 use crate::controller::{Controller, PANICKED, Planned, Subject};
 use crate::explain::{self, Cause, Journal, Trace};
 use crate::external::Externals;
+use crate::memo::Memo;
 use crate::metrics::{self, Metrics};
 use crate::queue::Queue;
 use crate::replica::Replica;
 use crate::status::Outcome;
 use crate::world::{HaltKind, Source};
-use crate::{Condition, Kind, ObjectName};
+use crate::{Condition, Invalid, Kind, ObjectName};
 
 /// How often one pass plans and applies before it gives way to others; a plan that reads what it makes needs two
 /// or three.
@@ -41,10 +45,12 @@ pub(crate) struct Reconciler {
     pub(crate) controllers: Vec<Arc<dyn Controller>>,
     pub(crate) requests: BTreeMap<String, Requests>,
     pub(crate) memories: Memories,
+    pub(crate) memo: Arc<Memo>,
     pub(crate) externals: Externals,
     pub(crate) replica: Replica,
     pub(crate) journal: Journal,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) webhooks: Endpoint,
 }
 
 /// What a pass has found out.
@@ -59,6 +65,8 @@ struct Findings {
     loading: bool,
     /// When to look again even if nothing has changed.
     look_again: Option<Duration>,
+    /// The primary itself is to go.
+    retire: bool,
 }
 
 impl Reconciler {
@@ -82,6 +90,10 @@ impl Reconciler {
         let Some(requests) = self.requests.get(controller.operator()) else {
             return;
         };
+        if let Some(pause) = self.memories.of(key).pause(controller.pace()) {
+            self.queue.add_after(key.clone(), pause);
+            return;
+        }
         let (waited, causes) = self.queue.taken(key);
         let Some(stored) = self.cache.primary(controller.kind(), &key.name) else {
             self.cache.forget(key);
@@ -96,10 +108,22 @@ impl Reconciler {
         }
         let wishes = Wishes::of(&stored.value());
         let began = Instant::now();
+        let causes = causes.texts();
+        let span = tracing::info_span!(
+            "reconcile",
+            operator = controller.operator(),
+            kind = controller.kind().name(),
+            namespace = key.name.namespace,
+            name = key.name.name,
+            waited_ms = millis(waited),
+            causes = causes.join("; "),
+            result = Empty,
+            otel.status_code = Empty,
+        );
         let trace = Arc::new(Trace::new(explain::Pass {
             at: self.context.now().to_string(),
             waited_ms: millis(waited),
-            causes: causes.texts(),
+            causes,
             ..explain::Pass::default()
         }));
         let mut pass = Pass {
@@ -119,7 +143,7 @@ impl Reconciler {
                 true => pass.cleanup().await,
             }
         };
-        let next = permit.while_valid(run).await;
+        let next = permit.while_valid(run).instrument(span.clone()).await;
         let (result, text) = match next {
             Ok(Next::Settled) => {
                 self.queue.succeeded(key);
@@ -139,6 +163,10 @@ impl Reconciler {
             }
             Err(deposed) => ("deposed", deposed.to_string()),
         };
+        span.record("result", result);
+        if result == "retry" {
+            span.record("otel.status_code", "ERROR");
+        }
         let took = began.elapsed();
         trace.note(|pass| {
             pass.took_ms = millis(took);
@@ -210,12 +238,12 @@ impl Pass<'_> {
         match subject.validity() {
             Ok(invalid) if invalid.is_empty() => {}
             Ok(invalid) => {
-                let fields: Vec<_> = invalid.iter().map(ToString::to_string).collect();
-                return self.quarantine(Condition::failed("InvalidSpec", fields.join("; "))).await;
+                let invalid = Invalid::message(&invalid);
+                return self.quarantine(Condition::failed("InvalidSpec", invalid)).await;
             }
             Err(poison) => return self.quarantine(poison.condition()).await,
         }
-        if !self.cache().is_loaded(self.key, self.controller.owns()) {
+        if !self.cache().is_loaded(self.key, &self.controller.declared().written) {
             return Next::Settled;
         }
         let mut findings = self.plan_and_apply(subject.as_ref()).await;
@@ -231,11 +259,26 @@ impl Pass<'_> {
             return if findings.retry { Next::Retry } else { Next::Settled };
         }
         let written = self.report(Some(subject.as_ref()), &mut findings).await;
+        if findings.retire && !findings.retry {
+            findings.retry = !self.retire().await;
+        }
         match (findings.retry, written, findings.look_again) {
             (true, ..) | (_, Err(()), _) => Next::Retry,
             (false, Ok(Some(pause)), look) => Next::After(look.map_or(pause, |look| look.min(pause))),
             (false, Ok(None), Some(look)) => Next::After(look),
             (false, Ok(None), None) => Next::Settled,
+        }
+    }
+
+    /// Deletes the primary; false if that failed.
+    async fn retire(&self) -> bool {
+        tracing::info!(primary = %self.key.name, "its time has come");
+        match self.requests.delete(self.controller.kind(), &self.stored).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(primary = %self.key.name, %error, "failed to delete it");
+                false
+            }
         }
     }
 
@@ -256,13 +299,24 @@ impl Pass<'_> {
     async fn plan_and_apply(&self, subject: &dyn Subject) -> Findings {
         let mut findings = Findings::default();
         for round in 1..=ROUNDS {
-            let planned = subject.plan(Box::new(self.source()));
+            let span =
+                tracing::info_span!("plan", round, dependents = Empty, reads = Empty, complete = Empty);
+            let mut planned = span.in_scope(|| subject.plan(Box::new(self.source())));
+            span.record("dependents", planned.dependents.len());
+            span.record("reads", planned.reads.len());
+            span.record("complete", planned.halt.is_none());
+            drop(span);
+            self.memory.keep_derived(std::mem::take(&mut planned.derived));
             findings = Findings::default();
             let wrote = self.apply_all(subject, &planned, &mut findings).await;
             findings.reads.extend(planned.reads.iter().cloned());
             findings.problems.extend(planned.problems.iter().cloned());
             findings.retry |= planned.panicked;
             findings.look_again = planned.look_again;
+            let kinds: BTreeSet<&Kind> = planned.reads.iter().map(Read::kind).collect();
+            for kind in kinds {
+                self.note_trouble(kind, &mut findings);
+            }
             self.cache().unwatch(self.key, unwatched(&planned));
             if let Some(halt) = &planned.halt {
                 self.note_halt(&planned, halt.condition(), &mut findings);
@@ -271,12 +325,16 @@ impl Pass<'_> {
                 if planned.halt.is_none() {
                     self.prune(subject, &planned, &mut findings).await;
                     self.let_go(subject, &planned, &mut findings).await;
+                    findings.retire = planned.retire;
                 }
                 break;
             }
-            if round == ROUNDS {
+            self.memory.wrote();
+            // What would be written at a pace is not written round after round either.
+            if round == ROUNDS || !self.controller.pace().is_zero() {
                 self.reconciler.queue.note(self.key, Cause::Again);
                 self.reconciler.queue.add(self.key.clone());
+                break;
             }
         }
         findings
@@ -324,6 +382,7 @@ impl Pass<'_> {
             context: self.reconciler.context.clone(),
             key: self.key.clone(),
             memory: Arc::clone(&self.memory),
+            memo: Arc::clone(&self.reconciler.memo),
             uid: self.stored.uid.clone(),
         }
     }
@@ -341,6 +400,7 @@ struct CacheSource {
     context: Context,
     key: PrimaryKey,
     memory: Arc<Memory>,
+    memo: Arc<Memo>,
     uid: Box<str>,
 }
 
@@ -359,5 +419,9 @@ impl Source for CacheSource {
 
     fn random(&self, key: &str, length: usize) -> String {
         self.memory.random(&self.context, &self.uid, key, length)
+    }
+
+    fn memo(&self) -> Option<&Memo> {
+        Some(&self.memo)
     }
 }

@@ -7,20 +7,23 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Client, ResourceExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use windlass_machinery::Context;
 
+use crate::admission::{self, Endpoint, Keeper, Registrar, Webhooks, has_versions};
 use crate::apply::Requests;
 use crate::cache::{Cache, Command, fetch, watch as fill};
+use crate::controller::Controller;
 use crate::explain::Journal;
 use crate::external::{self, Externals};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::reconcile::Reconciler;
 use crate::replica::{Arrangement, Replica};
-use crate::{Kind, LeaseName, LeaseTimes, Operator, Port, crd, server};
+use crate::{Kind, LeaseName, LeaseTimes, Operator, Permissions, Port, crd, server};
 
 /// How many primaries are worked on at once, unless told otherwise.
 const WORKERS: usize = 8;
@@ -55,6 +58,10 @@ pub struct Runtime {
     identity: String,
     listener: Option<TcpListener>,
     port: Port,
+    webhooks: Option<Webhooks>,
+    webhooks_listener: Option<TcpListener>,
+    endpoint: Endpoint,
+    shared: Arc<admission::Shared>,
 }
 
 /// Why a runtime could not start.
@@ -76,6 +83,17 @@ pub enum Error {
     /// The port could not be served.
     #[error("failed to serve the operator's port")]
     Listen(#[source] std::io::Error),
+    /// The webhooks could not be served.
+    #[error("failed to serve webhooks: {0}")]
+    Webhooks(String),
+    /// No API server takes this URL of webhooks.
+    #[error("failed to serve webhooks at {0:?}: use https://HOST[:PORT][/PATH]")]
+    WebhookUrl(String),
+    /// A kind has several versions, and nothing that converts them.
+    #[error(
+        "failed to install the definition {0}: it has several versions, which webhooks convert; serve them too (`Runtime::webhooks`, `--webhooks`)"
+    )]
+    Unconverted(String),
 }
 
 impl Runtime {
@@ -93,6 +111,10 @@ impl Runtime {
             identity: "windlass".into(),
             listener: None,
             port: Port::default(),
+            webhooks: None,
+            webhooks_listener: None,
+            endpoint: Endpoint::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -154,6 +176,42 @@ impl Runtime {
         self.port.clone()
     }
 
+    /// Has the API server ask the operators about each write of their kinds: it fills in their defaults, refuses what is
+    /// invalid, and converts versions. Certificates are made here, kept in a Secret and replaced in good time; the
+    /// configurations of the webhooks are kept true.
+    #[must_use]
+    pub fn webhooks(self, webhooks: Webhooks) -> Self {
+        Self { webhooks: Some(webhooks), ..self }
+    }
+
+    /// Serves the webhooks here, over TLS.
+    #[must_use]
+    pub fn listen_webhooks(self, listener: TcpListener) -> Self {
+        Self { webhooks_listener: Some(listener), ..self }
+    }
+
+    /// What the webhooks answer, without a socket.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint {
+        self.endpoint.clone()
+    }
+
+    /// What it has to be allowed on the cluster, with what it hosts and as it was told to run.
+    #[must_use]
+    pub fn permissions(&self) -> Permissions {
+        let mut all = Permissions::default().arranged(&self.arrangement);
+        for operator in &self.operators {
+            all = all.and(&Permissions::of(operator));
+            if self.install {
+                all = all.install_crds(operator);
+            }
+        }
+        match &self.webhooks {
+            Some(webhooks) => all.webhooks(&webhooks.permissions(&self.operators)),
+            None => all,
+        }
+    }
+
     /// Runs until `shutdown` completes; then finishes what it is at, for a moment at most, and releases its Lease.
     ///
     /// # Errors
@@ -169,7 +227,11 @@ impl Runtime {
         }
         let keeping = replica.clone();
         keepers.spawn(async move { keeping.keep().await });
+        let mut serving = self.serve_webhooks(&replica, &mut keepers)?;
         let outcome = self.work(&replica, shutdown).await;
+        // It ends by itself, after what is under way.
+        self.endpoint.stop();
+        while serving.join_next().await.is_some() {}
         keepers.shutdown().await;
         replica.release().await;
         outcome
@@ -191,6 +253,26 @@ impl Runtime {
         Ok(Replica::new(&self.arrangement, client, context, self.times, identity))
     }
 
+    /// Starts what the webhooks need, if there are any; gives what serves them.
+    fn serve_webhooks(&mut self, replica: &Replica, keepers: &mut JoinSet<()>) -> Result<JoinSet<()>, Error> {
+        let mut serving = JoinSet::new();
+        let Some(webhooks) = &self.webhooks else { return Ok(serving) };
+        self.endpoint.open(self.operators.clone()).map_err(|error| Error::Webhooks(error.to_string()))?;
+        let (endpoint, shared) = (self.endpoint.clone(), Arc::clone(&self.shared));
+        let permit = replica.permit(admission::KEY);
+        let (client, context) = (self.client.clone(), self.context.clone());
+        let keeper = Keeper::new(client, webhooks, context, permit, endpoint.clone(), Arc::clone(&shared));
+        keepers.spawn(async move { keeper.keep().await });
+        let (client, replica) = (self.client.clone(), replica.clone());
+        let registrar = Registrar::new(client, webhooks, &self.operators, replica, endpoint.clone(), shared);
+        keepers.spawn(async move { registrar.keep().await });
+        if let Some(listener) = self.webhooks_listener.take() {
+            let listener = server::adopt(listener).map_err(|error| Error::Webhooks(error.to_string()))?;
+            serving.spawn(endpoint.serve(listener));
+        }
+        Ok(serving)
+    }
+
     async fn work(&self, replica: &Replica, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(shutdown);
         let metrics = Arc::new(Metrics::default());
@@ -208,22 +290,25 @@ impl Runtime {
             }
         }
         let (commands, mut inbox) = mpsc::unbounded_channel();
-        let controllers: Vec<_> =
+        let mut controllers: Vec<_> =
             self.operators.iter().flat_map(|operator| operator.controllers().iter().cloned()).collect();
+        let standing: Vec<_> = self.operators.iter().flat_map(|operator| operator.standing()).collect();
+        controllers.extend(standing.iter().map(|one| Arc::new((*one).clone()) as Arc<dyn Controller>));
         let names: BTreeSet<String> = self.operators.iter().map(|operator| operator.name().into()).collect();
         let externals: Externals = self
             .operators
             .iter()
-            .flat_map(|operator| operator.externals())
-            .map(|external| (external.kind(), Arc::clone(external)))
+            .flat_map(|operator| operator.connected(&self.client))
+            .map(|external| (external.kind(), external))
             .collect();
         let queue = Arc::new(Queue::new(self.context.clone()));
         let primaries = controllers.iter().map(|controller| controller.kind().clone()).collect();
         let cache = Arc::new(Cache::new(Arc::clone(&queue), commands, primaries, names.clone()));
         for controller in &controllers {
             cache.open(controller.kind());
-            controller.owns().iter().for_each(|kind| cache.open(kind));
+            controller.declared().written.iter().for_each(|kind| cache.open(kind));
         }
+        standing.iter().for_each(|one| cache.stand(one.kind(), one.stored()));
         let requests = names
             .into_iter()
             .map(|name| {
@@ -238,10 +323,12 @@ impl Runtime {
             controllers,
             requests,
             memories: Default::default(),
+            memo: Arc::default(),
             externals: externals.clone(),
             replica: replica.clone(),
             journal: Journal::default(),
             metrics: Arc::clone(&metrics),
+            webhooks: self.endpoint.clone(),
         });
         self.port.open(Arc::clone(&reconciler));
 
@@ -334,9 +421,18 @@ impl Runtime {
         for operator in &self.operators {
             let requests = Requests::new(self.client.clone(), operator.name().into());
             let requests = requests.under(permit.clone(), None);
+            let bundle = match operator.crds().iter().find(|crd| has_versions(crd)) {
+                Some(crd) if self.webhooks.is_none() => return Err(Error::Unconverted(crd.name_any())),
+                Some(_) => self.shared.bundle().await,
+                None => String::new(),
+            };
+            let conversion = |crd: &CustomResourceDefinition| {
+                let webhooks = self.webhooks.as_ref().filter(|_| has_versions(crd));
+                webhooks.map(|webhooks| webhooks.conversion(operator, crd, &bundle))
+            };
             loop {
                 replica.granted(DEFINITIONS).await;
-                match crd::install(&self.client, &requests, operator).await {
+                match crd::install(&self.client, &requests, operator, conversion).await {
                     Err(_) if !permit.is_valid() => {}
                     Err(error) => return Err(error),
                     Ok(()) => break,

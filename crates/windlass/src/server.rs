@@ -156,6 +156,9 @@ fn readiness(reconciler: &Reconciler) -> Page {
             None => {}
         }
     }
+    for trouble in reconciler.webhooks.troubles() {
+        lines.push_str(&format!("webhooks: {trouble}\n"));
+    }
     if lines.is_empty() {
         Page::plain(200, format!("ok ({})\n", reconciler.replica.role()))
     } else {

@@ -17,7 +17,7 @@ pub struct Status {
     /// The generation of the spec that this status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `Progressing` and `Degraded`.
+    /// `Ready`, `Progressing` and `Degraded`, and the operator's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Standard>,
     /// One entry for each dependent.
@@ -49,6 +49,9 @@ pub struct DependentStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
+
+/// The types of the framework's own conditions.
+pub(crate) const CONDITIONS: [&str; 4] = ["Ready", "Progressing", "Degraded", "Paused"];
 
 /// The attribute that remembers the object that was made once.
 pub(crate) const MADE: &str = "uid";

@@ -9,7 +9,8 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::cache::{Lookup, Read, Shares, Stored};
-use crate::controller::{Planned as Inner, Subject as _, SubjectOf};
+use crate::controller::{Planned as Inner, Poison, Subject as _, SubjectOf};
+use crate::declared::Declared;
 use crate::world::Source;
 use crate::{Condition, Halt, Kind, Object, ObjectName, Primary, Status};
 
@@ -46,7 +47,7 @@ impl Cluster {
     /// If the primary's defaults panic. A panic in its plan is a [`Planned::halt`].
     #[allow(clippy::panic, reason = "a test kit fails by panicking")]
     pub fn plan<P: Primary>(&self, primary: &P) -> Planned {
-        match SubjectOf::new(primary.clone(), "test") {
+        match subject(primary) {
             Ok(subject) => Planned(subject.plan(Box::new(self.clone()))),
             Err(poison) => panic!("{poison}"),
         }
@@ -58,12 +59,15 @@ impl Cluster {
     /// If the primary's own code panics.
     #[allow(clippy::panic, reason = "a test kit fails by panicking")]
     pub fn status<P: Primary>(&self, primary: &P, report: &Status) -> Value {
-        let subject = SubjectOf::new(primary.clone(), "test");
-        match subject.and_then(|subject| subject.status(Box::new(self.clone()), report)) {
+        match subject(primary).and_then(|subject| subject.status(Box::new(self.clone()), report)) {
             Ok((status, _)) => status,
             Err(poison) => panic!("{poison}"),
         }
     }
+}
+
+fn subject<P: Primary>(primary: &P) -> Result<SubjectOf<P>, Poison> {
+    SubjectOf::new(primary.clone(), "test", Arc::new(Declared::of::<P>()))
 }
 
 impl Source for Cluster {

@@ -3,7 +3,10 @@
 //! A read never waits: what is not loaded halts the plan, the runtime loads it and plans again. Nothing here does
 //! I/O; where the objects come from is behind [`Source`].
 
-use std::cell::RefCell;
+mod derive;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,18 +14,36 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::{Expression, Selector};
 
 use crate::cache::{Lookup, Read, Reads, Stored};
+use crate::memo::{Derived, Memo, Seen};
 use crate::{Condition, External, Handle, Kind, Object, ObjectName, external};
 
 /// What a plan may look at. Every read is recorded; a change of what was read plans again.
 pub struct World {
-    source: Box<dyn Source>,
+    source: Rc<dyn Source>,
     namespace: String,
     reads: RefCell<Reads>,
+    /// While something is derived: what that has read, and how it was.
+    seen: Option<RefCell<Vec<Seen>>>,
+    /// Whether something was asked for that no read records.
+    fickle: Cell<bool>,
+    /// The derived values that were made or handed out.
+    derived: RefCell<Vec<Arc<Derived>>>,
 }
 
 impl World {
     pub(crate) fn new(source: Box<dyn Source>, namespace: impl Into<String>) -> Self {
-        Self { source, namespace: namespace.into(), reads: RefCell::default() }
+        Self::over(Rc::from(source), namespace.into())
+    }
+
+    fn over(source: Rc<dyn Source>, namespace: String) -> Self {
+        Self {
+            source,
+            namespace,
+            reads: RefCell::default(),
+            seen: None,
+            fickle: Cell::new(false),
+            derived: RefCell::default(),
+        }
     }
 
     /// The object of this name in the primary's namespace, if there is one.
@@ -82,6 +103,13 @@ impl World {
     /// Halts while the kind, or the namespaces that the query selects by label, are not loaded.
     pub fn select<K: Object>(&self, query: &Query) -> Result<Vec<K>, Halt> {
         let kind = Kind::of::<K>();
+        let found = self.found::<K>(query)?;
+        found.iter().map(|stored| decode(&kind, stored)).collect()
+    }
+
+    /// What a query selects.
+    fn found<K: Object>(&self, query: &Query) -> Result<Vec<Arc<Stored>>, Halt> {
+        let kind = Kind::of::<K>();
         let namespaces = match &query.namespaces {
             _ if !kind.namespaced() => vec![None],
             Namespaces::Own => vec![Some(self.namespace.clone())],
@@ -97,11 +125,12 @@ impl World {
         for namespace in namespaces {
             let read = Read::selected(kind.clone(), namespace, query.labels.clone());
             let matching = self.source.selected(&read);
-            self.reads.borrow_mut().insert(read);
+            self.reads.borrow_mut().insert(read.clone());
             let matching = matching.ok_or_else(|| Halt::loading(&kind))?;
-            for stored in matching {
-                found.push(decode(&kind, &stored)?);
+            if let Some(seen) = &self.seen {
+                seen.borrow_mut().push(Seen::Selected(read, matching.clone()));
             }
+            found.extend(matching);
         }
         Ok(found)
     }
@@ -110,6 +139,7 @@ impl World {
     /// does.
     #[must_use]
     pub fn now(&self) -> Timestamp {
+        self.fickle.set(true);
         self.source.now()
     }
 
@@ -117,16 +147,28 @@ impl World {
     /// same `key`. Use it for what is made [once](Handle::once); a restart draws anew.
     #[must_use]
     pub fn random(&self, key: &str, length: usize) -> String {
+        self.fickle.set(true);
         self.source.random(key, length)
     }
 
-    pub(crate) fn into_reads(self) -> Reads {
-        self.reads.into_inner()
+    /// What was read, and the derived values that the next plan may want again.
+    pub(crate) fn finish(self) -> (Reads, Vec<Arc<Derived>>) {
+        (self.reads.into_inner(), self.derived.into_inner())
     }
 
     fn read(&self, kind: &Kind, name: ObjectName) -> Result<Option<Arc<Stored>>, Halt> {
         let lookup = self.source.named(kind, &name);
-        self.reads.borrow_mut().insert(Read::named(kind.clone(), name.clone()));
+        let read = Read::named(kind.clone(), name.clone());
+        if let Some(seen) = &self.seen {
+            match &lookup {
+                Lookup::Absent => seen.borrow_mut().push(Seen::Named(read.clone(), None)),
+                Lookup::Present(now) => {
+                    seen.borrow_mut().push(Seen::Named(read.clone(), Some(Arc::clone(now))));
+                }
+                Lookup::Loading | Lookup::Failed(_) => self.fickle.set(true),
+            }
+        }
+        self.reads.borrow_mut().insert(read);
         match lookup {
             Lookup::Loading => Err(Halt::loading(kind)),
             Lookup::Failed(error) => {
@@ -149,6 +191,10 @@ pub(crate) trait Source {
     fn now(&self) -> Timestamp;
     /// The random text of this key.
     fn random(&self, key: &str, length: usize) -> String;
+    /// Where derived values are kept; nowhere, if each plan is to derive its own.
+    fn memo(&self) -> Option<&Memo> {
+        None
+    }
 }
 
 fn decode<K: Object>(kind: &Kind, stored: &Stored) -> Result<K, Halt> {

@@ -1,120 +1,159 @@
 //! The certificates that webhooks are served with: made by the operator itself, and made anew in good time.
 //!
-//! Each serving certificate has an authority of its own. The bundle that clients trust holds the authority before as
-//! well, so that a replica which still serves the former certificate is believed until it has the new one.
+//! Each serving certificate has an authority of its own, whose key is thrown away as soon as it has signed: nothing that
+//! could sign another is ever kept. Keys come from the machine's own randomness, not from a seed.
 
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::crypto::CryptoProvider;
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 /// How long a certificate is valid.
 const VALID: SignedDuration = SignedDuration::from_hours(24 * 90);
-/// How long before its end it is made anew.
+/// How long before its end its successor is made.
 const EARLY: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// How long before it was made it is valid: clocks differ.
+const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
+/// The common name of all of them; nobody looks at it.
+const COMMON_NAME: &str = "windlass webhooks";
 
-/// Why a certificate could not be made.
+/// What is wrong with a certificate, or why it could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    /// It could not be made.
+pub(crate) enum CertificateError {
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// A date does not exist.
     #[error("failed to make a certificate: its dates do not exist")]
     Dates,
+    #[error("{0} is not a certificate or key in PEM")]
+    Garbage(&'static str),
+    #[error("{0}")]
+    Unusable(#[from] rustls::Error),
+    #[error("{0:?} cannot be the name of a server")]
+    Name(String),
 }
 
-/// A serving certificate, its key and what clients have to trust, all in PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificates {
-    /// The `caBundle` for webhook configurations and conversions: the authority, and the one before.
-    pub bundle: String,
-    /// The serving certificate.
-    pub certificate: String,
-    /// Its private key.
-    pub key: String,
-    /// When they are to be made anew.
-    pub renew_at: Timestamp,
-    authority: String,
+/// A serving certificate and its key, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    /// When it ends.
+    pub(crate) ends: Timestamp,
 }
 
-impl Certificates {
-    /// Certificates for a Service, valid from now. `before` are those that they follow.
-    ///
-    /// # Errors
-    /// If they cannot be made.
-    pub fn make(
-        service: &str,
-        namespace: &str,
-        now: Timestamp,
-        before: Option<&Self>,
-    ) -> Result<Self, CertificateError> {
+/// The key is nobody's business.
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate").field("ends", &self.ends).finish_non_exhaustive()
+    }
+}
+
+impl Certificate {
+    /// A certificate for a server of these names, valid from now, and the authority that clients have to trust.
+    pub(crate) fn make(names: &[String], now: Timestamp) -> Result<(Self, String), CertificateError> {
         let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, format!("{service}.{namespace} webhooks"));
+        params.distinguished_name.push(DnType::CommonName, COMMON_NAME);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         dated(&mut params, now)?;
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
 
-        let names = [String::new(), ".svc".into(), ".svc.cluster.local".into()];
-        let names = names.map(|suffix| format!("{service}.{namespace}{suffix}"));
         let mut params = CertificateParams::new(names.to_vec())?;
-        params.distinguished_name.push(DnType::CommonName, format!("{service}.{namespace}.svc"));
+        params.distinguished_name.push(DnType::CommonName, COMMON_NAME);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
         dated(&mut params, now)?;
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &authority)?;
-
-        let authority = authority.pem();
-        let former = before.map(|before| before.authority.as_str()).unwrap_or_default();
-        Ok(Self {
-            bundle: format!("{authority}{former}"),
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-            renew_at: now + VALID - EARLY,
-            authority,
-        })
+        let made = Self::read(certificate.pem(), key.serialize_pem())?;
+        Ok((made, authority.pem()))
     }
 
-    /// Whether it is time to make them anew.
-    #[must_use]
-    pub fn are_due(&self, now: Timestamp) -> bool {
-        now >= self.renew_at
+    /// A certificate and its key as they were kept.
+    pub(crate) fn read(certificate: String, key: String) -> Result<Self, CertificateError> {
+        let der = der(&certificate)?;
+        let garbage = || CertificateError::Garbage("the certificate");
+        let (_, parsed) = x509_parser::parse_x509_certificate(&der).map_err(|_| garbage())?;
+        let ends = parsed.validity().not_after.timestamp();
+        let ends = Timestamp::from_second(ends).map_err(|_| garbage())?;
+        Ok(Self { certificate, key, ends })
+    }
+
+    /// When its successor is to be made.
+    pub(crate) fn due(&self) -> Timestamp {
+        self.ends - EARLY
+    }
+
+    /// In the form that TLS wants; an error if certificate and key do not belong together.
+    pub(crate) fn certified(&self, provider: &CryptoProvider) -> Result<CertifiedKey, CertificateError> {
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes());
+        let key = key.map_err(|_| CertificateError::Garbage("the key"))?;
+        Ok(CertifiedKey::from_der(vec![der(&self.certificate)?], key, provider)?)
+    }
+
+    /// Whether a client that trusts these authorities believes it now to be the server of each of these names.
+    pub(crate) fn check(
+        &self,
+        names: &[String],
+        authorities: &[String],
+        now: Timestamp,
+    ) -> Result<(), CertificateError> {
+        let provider = provider();
+        self.certified(&provider)?;
+        let mut roots = RootCertStore::empty();
+        for authority in authorities {
+            roots.add(der(authority)?)?;
+        }
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let verifier = verifier.map_err(|_| CertificateError::Garbage("the authority"))?;
+        let certificate = der(&self.certificate)?;
+        let now = UnixTime::since_unix_epoch(since_epoch(now)?);
+        for name in names {
+            let server = ServerName::try_from(name.as_str());
+            let server = server.map_err(|_| CertificateError::Name(name.clone()))?;
+            verifier.verify_server_cert(&certificate, &[], &server, &[], now)?;
+        }
+        Ok(())
     }
 }
 
-/// Valid from a day before now: clocks differ.
+/// The cryptography that is used throughout.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// The certificates of a bundle, one by one; those that are none are left out.
+pub(crate) fn split(bundle: &str) -> Vec<String> {
+    const END: &str = "-----END CERTIFICATE-----";
+    let parts = bundle.split_inclusive(END).map(|part| format!("{}\n", part.trim()));
+    parts.filter(|part| der(part).is_ok()).collect()
+}
+
+fn der(pem: &str) -> Result<CertificateDer<'static>, CertificateError> {
+    let der = CertificateDer::from_pem_slice(pem.as_bytes());
+    der.map_err(|_| CertificateError::Garbage("the certificate"))
+}
+
 fn dated(params: &mut CertificateParams, now: Timestamp) -> Result<(), CertificateError> {
-    let day = |at: Timestamp| {
-        let date = at.to_zoned(TimeZone::UTC).date();
-        let part = |number: i8| u8::try_from(number).map_err(|_| CertificateError::Dates);
-        Ok::<_, CertificateError>(rcgen::date_time_ymd(
-            i32::from(date.year()),
-            part(date.month())?,
-            part(date.day())?,
-        ))
-    };
-    params.not_before = day(now - SignedDuration::from_hours(24))?;
-    params.not_after = day(now + VALID)?;
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + since_epoch(now - BACKDATED)?;
+    params.not_after = epoch + since_epoch(now + VALID)?;
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn they_are_made_anew_in_good_time_and_the_former_authority_is_still_trusted() {
-        let start: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-        let first = Certificates::make("monocle", "operators", start, None).unwrap();
-        assert!(!first.are_due(start) && first.are_due(start + SignedDuration::from_hours(24 * 61)));
-        let second = Certificates::make("monocle", "operators", first.renew_at, Some(&first)).unwrap();
-        assert_eq!(first.bundle.matches("BEGIN CERTIFICATE").count(), 1);
-        assert_eq!(second.bundle.matches("BEGIN CERTIFICATE").count(), 2);
-        assert!(second.bundle.contains(&first.bundle) && second.key != first.key);
-        let third = Certificates::make("monocle", "operators", second.renew_at, Some(&second)).unwrap();
-        assert_eq!(third.bundle.matches("BEGIN CERTIFICATE").count(), 2, "only the one before");
-    }
+fn since_epoch(time: Timestamp) -> Result<Duration, CertificateError> {
+    u64::try_from(time.as_second()).map(Duration::from_secs).map_err(|_| CertificateError::Dates)
 }

@@ -48,17 +48,32 @@ impl Primary for Kite {
         few.then(|| Invalid::new("spec.lines.count", "is more than 4")).into_iter().collect()
     }
 
+    fn warnings(&self) -> Vec<String> {
+        let unlit = self.spec.colour.is_none();
+        unlit.then(|| "a kite without a colour is red".to_owned()).into_iter().collect()
+    }
+
     fn plan(&self, _: &World, _: &mut Plan) -> Result<(), Halt> {
         Ok(())
     }
 }
 
+impl Kite {
+    fn old(self) -> old::Kite {
+        old::Kite { metadata: self.metadata, spec: old::KiteSpec { color: self.spec.colour } }
+    }
+}
+
 fn operator() -> Operator {
-    Operator::new("kites").manages::<Kite>().converts(|old: old::Kite| Kite {
-        metadata: old.metadata,
-        spec: KiteSpec { colour: old.spec.color, lines: Lines::default() },
-        status: None,
-    })
+    Operator::new("kites")
+        .manages::<Kite>()
+        .converts(|old: old::Kite| Kite {
+            metadata: old.metadata,
+            spec: KiteSpec { colour: old.spec.color, lines: Lines::default() },
+            status: None,
+        })
+        .converts(|kite: Kite| if kite.spec.lines.count == 13 { panic!("unlucky") } else { kite.old() })
+        .serves::<old::Kite>()
 }
 
 fn review(spec: Value) -> Value {
@@ -129,4 +144,83 @@ fn versions_are_converted_and_metadata_is_left_alone() {
     assert_eq!(converted["metadata"], object["metadata"]);
     let failed = operator().convert(&review("example.org/v3"));
     assert_eq!(failed["response"]["result"]["status"], "Failure");
+}
+
+#[test]
+fn an_object_that_was_invalid_before_can_be_annotated() {
+    let mut update = review(json!({"lines": {"count": 9}}));
+    update["request"]["operation"] = "UPDATE".into();
+    update["request"]["oldObject"] = update["request"]["object"].clone();
+    update["request"]["object"]["metadata"]["annotations"] = json!({"a": "b"});
+    let answer = operator().validate(&update);
+    assert_eq!(answer["response"]["allowed"], true);
+    assert_eq!(answer["response"]["warnings"], json!(["spec.lines.count: is more than 4"]));
+    assert!(
+        operator().mutate(&update)["response"].get("patch").is_none(),
+        "defaults are not ours to add here"
+    );
+    update["request"]["object"]["spec"]["lines"]["count"] = 10.into();
+    assert_eq!(operator().validate(&update)["response"]["allowed"], false);
+}
+
+#[test]
+fn warnings_are_of_what_the_user_wrote() {
+    let answer = operator().mutate(&review(json!({})));
+    assert_eq!(answer["response"]["warnings"], json!(["a kite without a colour is red"]));
+    let answer = operator().mutate(&review(json!({"colour": "blue"})));
+    assert!(answer["response"].get("warnings").is_none());
+}
+
+#[test]
+fn a_conversion_that_panics_fails_alone() {
+    let object = json!({"apiVersion": "example.org/v2", "kind": "Kite", "metadata": {"name": "k"},
+        "spec": {"lines": {"count": 13}}});
+    let review = json!({"kind": "ConversionReview",
+        "request": {"uid": "u", "desiredAPIVersion": "example.org/v1", "objects": [object]}});
+    let failed = operator().convert(&review);
+    let message = failed["response"]["result"]["message"].as_str().unwrap();
+    assert!(message.contains("from example.org/v2 to example.org/v1: the operator panicked"), "{message}");
+}
+
+#[test]
+fn a_definition_has_all_versions_and_stores_the_one_that_is_managed() {
+    let versions = |operator: Operator| {
+        let versions = operator.crds()[0].spec.versions.clone();
+        versions.into_iter().map(|one| (one.name, one.storage)).collect::<Vec<_>>()
+    };
+    let wanted = [("v2".to_owned(), true), ("v1".to_owned(), false)];
+    assert_eq!(versions(operator()), wanted);
+    assert_eq!(versions(Operator::new("kites").serves::<old::Kite>().manages::<Kite>()), wanted);
+}
+
+#[test]
+fn requests_from_anywhere_are_answered_or_refused_and_never_panic() {
+    let endpoint = Endpoint::default();
+    assert_eq!(endpoint.answer("/validate/kites/kites.example.org", b"{}").0, 404, "it is not open yet");
+    endpoint.open(vec![operator()]).unwrap();
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let review = serde_json::to_vec(&review(json!({}))).unwrap();
+    for (path, body, status) in [
+        ("/validate/kites/kites.example.org", review.as_slice(), 200),
+        ("/mutate/kites/kites.example.org", review.as_slice(), 200),
+        ("/convert/kites/kites.example.org", review.as_slice(), 400),
+        ("/validate/kites/kites.example.org", b"{}".as_slice(), 400),
+        ("/validate/kites/kites.example.org", b"\xff{".as_slice(), 400),
+        ("/validate/kites/kites.example.org", deep.as_bytes(), 400),
+        ("/validate/kites/boats.example.org", review.as_slice(), 404),
+        ("/validate/others/kites.example.org", review.as_slice(), 404),
+        ("/validate", review.as_slice(), 404),
+        ("/", b"".as_slice(), 404),
+    ] {
+        assert_eq!(endpoint.answer(path, body).0, status, "{path}");
+    }
+    for odd in [json!({"uid": "u"}), json!({"uid": "u", "operation": "CREATE", "object": 1, "kind": []})] {
+        let review = json!({"kind": "AdmissionReview", "request": odd}).to_string();
+        assert_eq!(endpoint.answer("/validate/kites/kites.example.org", review.as_bytes()).0, 200);
+        assert_eq!(endpoint.answer("/mutate/kites/kites.example.org", review.as_bytes()).0, 200);
+    }
+    for odd in [json!({"uid": "u"}), json!({"uid": "u", "objects": [1, [], {"metadata": 3}]})] {
+        let review = json!({"kind": "ConversionReview", "request": odd}).to_string();
+        assert_eq!(endpoint.answer("/convert/kites/kites.example.org", review.as_bytes()).0, 200);
+    }
 }

@@ -9,6 +9,8 @@ use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use serde_json::{Value, json};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use crate::annotation::{HOLDS, PREFIX};
 use crate::cache::Stored;
@@ -79,6 +81,16 @@ impl Requests {
         Self { client, operator, permit: Permit::default(), trace: None, metrics: Arc::default() }
     }
 
+    /// The field manager.
+    pub(crate) fn manager(&self) -> &str {
+        &self.operator
+    }
+
+    /// As another field manager.
+    pub(crate) fn named(&self, manager: &str) -> Self {
+        Self { operator: manager.to_owned(), ..self.clone() }
+    }
+
     /// Counts with these metrics.
     pub(crate) fn counted(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics, ..self }
@@ -122,6 +134,19 @@ impl Requests {
         // The very object that was compared, not one that has taken its name meanwhile.
         desired["metadata"]["uid"] = Value::from(&*observed.uid);
         self.patch_from("apply", &dependent.kind, &dependent.name, Some(observed), &desired, force).await
+    }
+
+    /// Asks what would come of [`apply`](Self::apply) without force. Nothing is written.
+    pub(crate) async fn probe(
+        &self,
+        dependent: &Dependent,
+        observed: &Stored,
+    ) -> Result<DynamicObject, ApplyError> {
+        let mut desired = dependent.desired.clone();
+        desired["metadata"]["uid"] = Value::from(&*observed.uid);
+        let params = PatchParams { dry_run: true, ..PatchParams::apply(&self.operator) };
+        let api = dependent.kind.api(&self.client, &dependent.name);
+        limited(api.patch(&dependent.name.name, &params, &Patch::Apply(&desired))).await
     }
 
     /// Gives an object back to its owner and touches nothing else.
@@ -169,8 +194,22 @@ impl Requests {
 
     /// Deletes the observed object and no other of its name.
     pub(crate) async fn delete(&self, kind: &Kind, observed: &Stored) -> Result<(), ApplyError> {
+        self.delete_with(kind, observed, DeleteParams::background()).await
+    }
+
+    /// The same, but what it owns goes first.
+    pub(crate) async fn delete_last(&self, kind: &Kind, observed: &Stored) -> Result<(), ApplyError> {
+        self.delete_with(kind, observed, DeleteParams::foreground()).await
+    }
+
+    async fn delete_with(
+        &self,
+        kind: &Kind,
+        observed: &Stored,
+        params: DeleteParams,
+    ) -> Result<(), ApplyError> {
         let preconditions = Preconditions { uid: Some(observed.uid.to_string()), resource_version: None };
-        let params = DeleteParams::background().preconditions(preconditions);
+        let params = params.preconditions(preconditions);
         let api = kind.api(&self.client, &observed.name);
         let sent = Sent { verb: "delete", kind, name: &observed.name, before: None, body: &Value::Null };
         match self.send(sent, api.delete(&observed.name.name, &params)).await {
@@ -257,9 +296,11 @@ impl Requests {
         name: &ObjectName,
         change: impl Future<Output = Result<T, String>>,
     ) -> Result<T, String> {
-        let answer = self.permit.guard(change).await;
+        let span = span(verb, kind, name);
+        let answer = self.permit.guard(change).instrument(span.clone()).await;
         let answer = answer.unwrap_or_else(|deposed| Err(deposed.to_string()));
         let result = if answer.is_ok() { "ok" } else { "refused" };
+        record(&span, result);
         self.metrics.wrote(&self.operator, kind, verb, result);
         if let Some(trace) = &self.trace {
             let sent = Sent { verb, kind, name, before: None, body: &Value::Null };
@@ -274,7 +315,8 @@ impl Requests {
         sent: Sent<'_>,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, ApplyError> {
-        let answer = self.permit.guard(limited(request)).await;
+        let span = span(sent.verb, sent.kind, sent.name);
+        let answer = self.permit.guard(limited(request)).instrument(span.clone()).await;
         let answer = answer.unwrap_or_else(|deposed| Err(deposed.into()));
         let result = match &answer {
             Ok(_) => "ok",
@@ -283,6 +325,7 @@ impl Requests {
             Err(ApplyError::Unreachable(_) | ApplyError::Silent) => "unreachable",
             Err(ApplyError::Deposed(_)) => "deposed",
         };
+        record(&span, result);
         self.metrics.wrote(&self.operator, sent.kind, sent.verb, result);
         if let Some(trace) = &self.trace {
             trace.wrote(&sent, answer.as_ref().err().map(ToString::to_string));
@@ -296,6 +339,26 @@ impl Requests {
             metadata["namespace"] = name.namespace.as_str().into();
         }
         json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata})
+    }
+}
+
+/// What is traced of a write: never its content.
+fn span(verb: &'static str, kind: &Kind, name: &ObjectName) -> Span {
+    tracing::info_span!(
+        "write",
+        verb,
+        kind = kind.name(),
+        namespace = name.namespace,
+        name = name.name,
+        result = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+fn record(span: &Span, result: &'static str) {
+    span.record("result", result);
+    if result != "ok" {
+        span.record("otel.status_code", "ERROR");
     }
 }
 

@@ -27,7 +27,7 @@ fn dependent(say: impl FnOnce(Handle<Service>) -> Handle<Service>) -> Dependent 
     let service: Service =
         serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": {"type": "ClusterIP"}})).unwrap();
     let _ = say(plan.add(service));
-    plan.finish().0.pop().unwrap()
+    plan.finish().dependents.pop().unwrap()
 }
 
 /// The Service as it is after we have applied it, with some changes.
@@ -177,7 +177,7 @@ fn beyond_the_reach_of_garbage_collection_a_label_names_the_owner() {
     let service: Service =
         serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "far"}})).unwrap();
     plan.add(service);
-    let far = plan.finish().0.pop().unwrap();
+    let far = plan.finish().dependents.pop().unwrap();
     assert!(far.needs_cleanup(&owner()));
     assert_eq!(far.desired.pointer("/metadata/ownerReferences"), None);
     assert_eq!(far.desired["metadata"]["labels"]["windlass.dev/owner"], "u1");

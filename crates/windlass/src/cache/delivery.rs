@@ -77,18 +77,51 @@ impl Cache {
         }
         store.loaded = true;
         store.error = None;
+        store.forbidden = false;
         for key in std::mem::take(&mut store.waiting) {
             self.queue.note(&key, Cause::Loaded(kind.clone()));
             self.queue.add(key);
         }
     }
 
-    pub(super) fn watch_failed(&self, kind: &Kind, error: &str) {
+    pub(super) fn watch_failed(&self, kind: &Kind, error: &str, forbidden: bool) {
         let mut inner = self.lock();
         let store = self.store(&mut inner, kind);
         let news = store.error.as_deref() != Some(error);
         store.error = Some(error.to_owned());
-        if news && !store.loaded {
+        store.forbidden = forbidden;
+        if !news || store.loaded && !forbidden {
+            return;
+        }
+        // What was loaded before concerns whoever uses it.
+        let concerned =
+            if store.loaded { inner.all_primaries() } else { store.waiting.iter().cloned().collect() };
+        for key in concerned {
+            self.queue.note(&key, Cause::Unwatchable(kind.clone()));
+            self.queue.add(key);
+        }
+    }
+
+    /// The watch of a kind goes on, without a new list: what was loaded is up to date again.
+    pub(super) fn watch_recovered(&self, kind: &Kind) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        if !store.loaded {
+            return;
+        }
+        store.error = None;
+        store.forbidden = false;
+        for key in std::mem::take(&mut store.waiting) {
+            self.queue.note(&key, Cause::Loaded(kind.clone()));
+            self.queue.add(key);
+        }
+    }
+
+    /// A fetch has failed, and will be tried again.
+    pub(super) fn fetch_failed(&self, kind: &Kind, name: &ObjectName, error: &str) {
+        let mut inner = self.lock();
+        let store = self.store(&mut inner, kind);
+        if store.failed.insert(name.clone(), error.to_owned()).is_none_or(|before| before != error) {
             for key in &store.waiting {
                 self.queue.note(key, Cause::Unwatchable(kind.clone()));
                 self.queue.add(key.clone());
@@ -101,6 +134,7 @@ impl Cache {
         let mut inner = self.lock();
         let store = self.store(&mut inner, kind);
         store.fetching.remove(name);
+        store.failed.remove(name);
         match stored.map(Arc::new) {
             Some(stored) if store.is_news(&stored) => store.put(stored),
             Some(_) => {}

@@ -15,6 +15,8 @@ pub(super) struct Store {
     pub(super) loaded: bool,
     /// Why the watch does not get on.
     pub(super) error: Option<String>,
+    /// Whether that is because it is not allowed: then what is loaded gets out of date.
+    pub(super) forbidden: bool,
     /// Whole objects.
     pub(super) entries: BTreeMap<ObjectName, Arc<Stored>>,
     /// Hashes of the names of objects that exist and are not kept.
@@ -31,7 +33,7 @@ pub(super) struct Store {
     pub(super) on_demand: bool,
     /// On demand: what is known not to be there.
     pub(super) absent: BTreeSet<ObjectName>,
-    /// On demand: what could not be looked at, and why.
+    /// What could not be looked at, and why.
     pub(super) failed: BTreeMap<ObjectName, String>,
     /// On demand: how often we have written each.
     pub(super) fact_versions: BTreeMap<ObjectName, u64>,
@@ -63,7 +65,10 @@ impl Store {
                 Some(error) => Lookup::Failed(error.clone()),
                 None => Lookup::Loading,
             },
-            None if self.others.contains(&hash(name)) => Lookup::Loading,
+            None if self.others.contains(&hash(name)) => match self.failed.get(name) {
+                Some(error) => Lookup::Failed(error.clone()),
+                None => Lookup::Loading,
+            },
             None => Lookup::Absent,
         }
     }
@@ -96,6 +101,7 @@ impl Store {
 
     pub(super) fn remove(&mut self, name: &ObjectName) -> Option<Arc<Stored>> {
         self.others.remove(&hash(name));
+        self.failed.remove(name);
         let old = self.entries.remove(name)?;
         for owner in &old.owners {
             if let Some(names) = self.by_owner.get_mut(owner) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cache, PrimaryKey};
+use super::{Cache, Inner, PrimaryKey};
 use crate::Kind;
 use crate::explain::Cause;
 
@@ -49,18 +49,19 @@ impl Cache {
 
     /// Queues every primary: this replica may write what it could not before.
     pub(crate) fn queue_primaries(&self) {
-        for key in self.primaries() {
+        for key in self.lock().all_primaries() {
             self.queue.note(&key, Cause::Granted);
             self.queue.add(key);
         }
     }
+}
 
-    fn primaries(&self) -> Vec<PrimaryKey> {
-        let inner = self.lock();
-        let kinds = inner.index.primaries().iter().enumerate();
+impl Inner {
+    pub(super) fn all_primaries(&self) -> Vec<PrimaryKey> {
+        let kinds = self.index.primaries().iter().enumerate();
         kinds
             .flat_map(|(controller, kind)| {
-                let names = inner.stores.get(kind).into_iter().flat_map(|store| store.entries.keys());
+                let names = self.stores.get(kind).into_iter().flat_map(|store| store.entries.keys());
                 names.map(move |name| PrimaryKey { controller, name: name.clone() })
             })
             .collect()

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, pin_mut};
 use kube::Client;
+use kube::core::Status;
 use kube::runtime::watcher;
 use windlass_machinery::Context;
 
@@ -14,6 +15,9 @@ use crate::{Kind, ObjectName};
 
 /// The longest pause after a failed watch or fetch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A watch that has failed, and has not failed again for so long, goes on. Longer than the longest pause.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// So many failures in a row are reported; fewer are the ordinary life of a watch.
 const TROUBLE: u32 = 3;
@@ -29,23 +33,39 @@ pub(crate) async fn watch(
     let events = watcher(kind.everywhere(&client), watcher::Config::default());
     pin_mut!(events);
     let mut failures = 0;
-    while let Some(event) = events.next().await {
+    loop {
+        // A watch says nothing of having begun: one that does not fail again has.
+        let event = match failures >= TROUBLE {
+            true => tokio::time::timeout(QUIET, events.next()).await,
+            false => Ok(events.next().await),
+        };
+        let Ok(event) = event else {
+            failures = 0;
+            cache.watch_recovered(&kind);
+            continue;
+        };
+        let Some(event) = event else { return };
         cache.sign(&kind);
         match event {
             Ok(event) => {
                 // `Init` comes before each attempt to list.
                 if !matches!(event, watcher::Event::Init) {
+                    if failures >= TROUBLE {
+                        cache.watch_recovered(&kind);
+                    }
                     failures = 0;
                 }
                 take_in(&cache, &kind, event);
             }
             Err(error) => {
+                let code = status(&error).map(|status| status.code);
                 let error = describe(&error);
                 tracing::warn!(?kind, %error, "watch failed");
                 failures += 1;
                 metrics.watch_restarted(&kind);
                 if failures >= TROUBLE {
-                    cache.watch_failed(&kind, &format!("failed to watch {}: {error}", kind.plural()));
+                    let message = format!("failed to watch {}: {error}", kind.plural());
+                    cache.watch_failed(&kind, &message, code == Some(403));
                 }
                 tokio::time::sleep(pause(&context, failures)).await;
             }
@@ -62,7 +82,11 @@ pub(crate) async fn fetch(cache: Arc<Cache>, client: Client, context: Context, k
                 return cache.fetched(&kind, &name, stored);
             }
             Err(error) => {
-                tracing::warn!(?kind, %name, %error, "fetch failed");
+                let error = said(&error);
+                tracing::warn!(?kind, %name, error, "fetch failed");
+                if failures >= TROUBLE {
+                    cache.fetch_failed(&kind, &name, &error);
+                }
                 tokio::time::sleep(pause(&context, failures)).await;
             }
         }
@@ -82,11 +106,22 @@ fn take_in(cache: &Cache, kind: &Kind, event: watcher::Event<kube::api::DynamicO
 
 /// The server's own words where it said something.
 fn describe(error: &watcher::Error) -> String {
+    status(error).map_or_else(|| error.to_string(), |status| status.message.clone())
+}
+
+fn status(error: &watcher::Error) -> Option<&Status> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.message.clone(),
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
     }
 }

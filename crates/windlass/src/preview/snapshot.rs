@@ -39,11 +39,11 @@ struct Inner {
 
 impl<'a> Snapshot<'a> {
     pub(super) fn new(client: &'a Client, context: &Context, operator: &Operator) -> Self {
-        let externals = operator.externals().iter();
+        let externals = operator.connected(client).into_iter();
         Self {
             client,
             shares: Shares::new([operator.name().to_owned()].into()),
-            externals: externals.map(|external| (external.kind(), Arc::clone(external))).collect(),
+            externals: externals.map(|external| (external.kind(), external)).collect(),
             picture: Picture { inner: Arc::default(), context: context.clone() },
         }
     }

@@ -8,7 +8,7 @@ use super::external::ignored;
 use super::{Findings, Pass};
 use crate::apply::{Action, ApplyError, decide, difference, difference_in_value};
 use crate::cache::{Lookup, Read, Stored};
-use crate::controller::{Planned, Subject};
+use crate::controller::{Planned, Subject, UNDECLARED};
 use crate::hash::quick_hash;
 use crate::plan::Dependent;
 use crate::status::{HELD, MADE, Outcome, Status};
@@ -44,15 +44,11 @@ impl Pass<'_> {
             }
             let settled = if !seen.insert((&dependent.kind, &dependent.name)) {
                 refused("DeclaredTwice", format!("{} {} is planned twice", dependent.kind, dependent.name))
-            } else if !(self.controller.owns().contains(&dependent.kind)
-                || dependent.kind.is_external()
-                || dependent.only_looked_at())
+            } else if let Some(message) =
+                self.controller.declared().refuse(dependent, &subject.owner().name.namespace)
             {
-                refused(
-                    "Undeclared",
-                    format!("{} is not among the kinds that `owns` declares", dependent.kind),
-                )
-            } else if !may_reach_out && dependent.needs_cleanup(subject.owner()) {
+                refused(UNDECLARED, message)
+            } else if !may_reach_out && self.controller.declared().holds(dependent, subject.owner()) {
                 let message = "waiting until the primary says that it has to be cleaned up".to_owned();
                 refused_with(Condition::pending("Finalizer", message))
             } else {
@@ -216,22 +212,26 @@ impl Pass<'_> {
         if writes.settled == Some(observed.content_hash()) {
             return None;
         }
-        if let Some(conflict) = &writes.conflict {
-            let share = observed.share.as_ref().map_or(&Value::Null, |share| &share.fields);
-            if difference_in_value(&dependent.desired, &observed.value(), share).is_some() {
-                return Some(Err(Condition::failed(FIGHTING, conflict)));
+        let given_in = match &writes.conflict {
+            None => false,
+            Some(conflict) => {
+                let share = observed.share.as_ref().map_or(&Value::Null, |share| &share.fields);
+                if difference_in_value(&dependent.desired, &observed.value(), share).is_some() {
+                    return Some(Err(Condition::failed(FIGHTING, conflict)));
+                }
+                // The other has given in: share the field.
+                true
             }
-            // The other has given in: share the field.
-        }
+        };
         let force = !writes.is_fight();
+        if !force && !given_in {
+            let rival = self.rival(dependent, observed).await;
+            writes.conflict = rival.as_ref().ok().cloned();
+            self.memory.keep_writes(kind, name, writes);
+            return Some(Err(rival.map_or_else(Condition::from, |rival| Condition::failed(FIGHTING, rival))));
+        }
         let answer = self.requests.apply(dependent, observed, force).await;
         let answer = match answer {
-            Err(error) if !force && error.is_conflict() => {
-                // The server names the other manager and the fields.
-                let conflict = format!("{kind} {} is changed back again and again: {error}", name.name);
-                writes.conflict = Some(conflict.clone());
-                Err(Condition::failed(FIGHTING, conflict))
-            }
             Err(error) => Err(error.into()),
             Ok(object) => {
                 writes.conflict = None;
@@ -246,6 +246,30 @@ impl Pass<'_> {
         };
         self.memory.keep_writes(kind, name, writes);
         Some(answer)
+    }
+
+    /// Who keeps changing a dependent back, and what, in words.
+    async fn rival(&self, dependent: &Dependent, observed: &Stored) -> Result<String, ApplyError> {
+        let what = format!("{} {} is changed back again and again", dependent.kind, dependent.name.name);
+        match self.requests.probe(dependent, observed).await {
+            // The server names the other manager and the fields.
+            Err(error) if error.is_conflict() => Ok(format!("{what}: {error}")),
+            Err(error) => Err(error),
+            // Nobody owns the fields: they are taken away, not set otherwise. Whoever does it may own others.
+            Ok(object) => {
+                let entries = object.metadata.managed_fields.unwrap_or_default();
+                let others = entries
+                    .into_iter()
+                    .filter(|entry| entry.manager.as_deref() != Some(self.requests.manager()))
+                    .filter(|entry| entry.subresource.is_none());
+                let last = others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
+                let last = last.and_then(|entry| entry.manager);
+                Ok(match last {
+                    Some(manager) => format!("{what} by somebody who removes fields, perhaps \"{manager}\""),
+                    None => format!("{what} by somebody who removes fields"),
+                })
+            }
+        }
     }
 }
 

@@ -45,8 +45,12 @@ impl Pass<'_> {
         planned: &Planned,
         findings: &mut Findings,
     ) -> bool {
-        let beyond: Vec<&Dependent> =
-            planned.dependents.iter().filter(|dependent| dependent.needs_cleanup(subject.owner())).collect();
+        let declared = self.controller.declared();
+        let beyond: Vec<&Dependent> = planned
+            .dependents
+            .iter()
+            .filter(|dependent| declared.holds(dependent, subject.owner()))
+            .collect();
         if beyond.is_empty() {
             return true;
         }
@@ -64,7 +68,8 @@ impl Pass<'_> {
             return;
         }
         let owner = subject.owner();
-        let beyond = planned.dependents.iter().filter(|dependent| dependent.needs_cleanup(owner));
+        let declared = self.controller.declared();
+        let beyond = planned.dependents.iter().filter(|dependent| declared.holds(dependent, owner));
         let (externals, objects): (Vec<_>, Vec<_>) =
             beyond.partition(|dependent| dependent.kind.is_external());
         let planned: BTreeSet<String> = externals.into_iter().map(entry).collect();
@@ -113,7 +118,8 @@ impl Pass<'_> {
             if stored.deleting {
                 continue;
             }
-            match self.requests.delete(&kind, &stored).await {
+            // What it owns may be in use until it is gone itself.
+            match self.requests.delete_last(&kind, &stored).await {
                 Ok(()) => self.cache().deleted(&kind, &stored),
                 Err(error) => {
                     let message = format!("failed to delete {kind} {}: {error}", stored.name);
@@ -183,14 +189,12 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Objects of this primary that garbage collection does not reach.
+    /// Objects of this primary that garbage collection does not reach, or not soon enough.
     fn objects_beyond(&self) -> Vec<(Kind, std::sync::Arc<Stored>)> {
         let owned = self.cache().owned(self.controller.owns(), &self.stored.uid);
-        let namespace = &self.key.name.namespace;
-        owned
-            .into_iter()
-            .filter(|(_, stored)| !namespace.is_empty() && stored.name.namespace != *namespace)
-            .collect()
+        let (namespace, first) = (&self.key.name.namespace, &self.controller.declared().stops_first);
+        let beyond = |stored: &Stored| !namespace.is_empty() && stored.name.namespace != *namespace;
+        owned.into_iter().filter(|(kind, stored)| beyond(stored) || first.contains(kind)).collect()
     }
 }
 

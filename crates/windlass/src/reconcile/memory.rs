@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use windlass_machinery::Context;
 
 use crate::cache::PrimaryKey;
+use crate::memo::Derived;
 use crate::{Kind, ObjectName};
 
 const LETTERS_AND_DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -40,6 +41,8 @@ struct Inner {
     randoms: BTreeMap<(Box<str>, String), String>,
     writes: BTreeMap<(Kind, ObjectName), Writes>,
     status_written: Option<Instant>,
+    wrote: Option<Instant>,
+    derived: Vec<Arc<Derived>>,
     forced: Option<String>,
 }
 
@@ -102,6 +105,23 @@ impl Memory {
 
     pub(super) fn status_written(&self) {
         self.lock().status_written = Some(Instant::now());
+    }
+
+    /// Notes that dependents were written.
+    pub(super) fn wrote(&self) {
+        self.lock().wrote = Some(Instant::now());
+    }
+
+    /// How long to wait until dependents may be written again, if at all.
+    pub(super) fn pause(&self, pace: Duration) -> Option<Duration> {
+        let since = self.lock().wrote?.elapsed();
+        pace.checked_sub(since).filter(|pause| !pause.is_zero())
+    }
+
+    /// Keeps what the last plan derived, and lets go of what the one before did.
+    pub(super) fn keep_derived(&self, derived: Vec<Arc<Derived>>) {
+        let former = std::mem::replace(&mut self.lock().derived, derived);
+        drop(former);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

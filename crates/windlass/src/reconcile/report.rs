@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{Findings, Next, Pass};
 use crate::annotation::PAUSED;
-use crate::controller::{Subject, overlay};
+use crate::controller::{Subject, overlay, own_conditions};
 use crate::hash::quick_hash;
 use crate::{Status, event};
 
 /// Progress that changes nothing in the gist is written no more often than this.
-const CALM: Duration = Duration::from_secs(10);
+const CALM: Duration = Duration::from_secs(30);
 
 impl Pass<'_> {
     /// Writes the status if it differs. Gives the pause after which to look again, because a change in detail has
@@ -32,8 +32,11 @@ impl Pass<'_> {
             Status::compute(&previous, generation, &findings.outcomes, &findings.problems, now)
         };
         let mut report = compute(findings);
-        let current = observed.get("status").cloned().unwrap_or_else(|| Value::Object(Default::default()));
+        let current = object_of(observed.get("status"));
         let mut status = current.clone();
+        if self.controller.quiet() {
+            return self.report_quietly(&observed, &previous, report).await;
+        }
         match subject.map(|subject| subject.status(Box::new(self.source()), &report)) {
             Some(Ok((whole, reads))) => {
                 findings.reads.extend(reads);
@@ -53,33 +56,76 @@ impl Pass<'_> {
             return Ok(None);
         }
         let waited = self.memory.since_status().unwrap_or(CALM);
-        if !report.is_urgent_after(&previous) && waited < CALM {
+        let urgent = report.is_urgent_after(&previous) || own_news(&status) != own_news(&current);
+        if !urgent && waited < CALM {
             return Ok(Some(CALM - waited));
         }
-        self.cache().writing_status(self.key, quick_hash(&status));
+        if !self.write_status(&status, &status).await? {
+            return Ok(None);
+        }
+        self.tell_news(&observed, &previous, &report).await;
+        // The plan may read its own status.
+        let again = own_fields(&status) != own_fields(&current);
+        Ok(again.then_some(Duration::ZERO))
+    }
+
+    /// Writes what is wrong, and takes it back when it is not any more; whatever else is in the status stays.
+    async fn report_quietly(
+        &self,
+        observed: &Value,
+        previous: &Status,
+        report: Status,
+    ) -> Result<Option<Duration>, ()> {
+        if self.controller.kind().is_external() {
+            // There is no object to say it on.
+            if let Some((reason, message)) = report.news_since(previous) {
+                tracing::warn!(plan = %self.key.name, reason, message, "something is wrong");
+            }
+            return Ok(None);
+        }
+        let report = if report.is_ready() { Status::default() } else { report };
+        let current = object_of(observed.get("status"));
+        let mut status = current.clone();
+        overlay(&mut status, &report);
+        if status == current {
+            return Ok(None);
+        }
+        let mut ours = Value::Object(Default::default());
+        overlay(&mut ours, &report);
+        if self.write_status(&ours, &status).await? {
+            self.tell_news(observed, previous, &report).await;
+        }
+        Ok(None)
+    }
+
+    /// Writes a status, which the object then has as `expected`; false if there is nothing to write to.
+    async fn write_status(&self, status: &Value, expected: &Value) -> Result<bool, ()> {
+        self.cache().writing_status(self.key, quick_hash(expected));
         let kind = self.controller.kind();
-        match self.requests.status(kind, &self.stored, &status).await {
+        match self.requests.status(kind, &self.stored, status).await {
             Ok(object) => {
                 self.memory.status_written();
                 self.cache().wrote_status(self.key, kind, object);
+                Ok(true)
             }
-            // It is gone, or another has its name: its own event is on the way.
-            Err(error) if error.is_not_found() => return Ok(None),
+            // It is gone, or another has its name: its own event is on the way. Or the kind has no status.
+            Err(error) if error.is_not_found() => Ok(false),
             Err(error) => {
                 tracing::warn!(primary = %self.key.name, %error, "failed to write the status");
-                return Err(());
+                Err(())
             }
         }
-        if let Some((reason, message)) = report.news_since(&previous) {
+    }
+
+    /// Posts an Event about what is newly wrong.
+    async fn tell_news(&self, observed: &Value, previous: &Status, report: &Status) {
+        if let Some((reason, message)) = report.news_since(previous) {
             let event =
-                event::warning(&self.reconciler.context, self.controller, &observed, &reason, &message);
+                event::warning(&self.reconciler.context, self.controller, observed, &reason, &message);
             if let Err(error) = self.requests.post(&event::kind(), &event).await {
                 tracing::warn!(primary = %self.key.name, %error, "failed to post an event");
             }
         }
-        // The plan may read its own status.
-        let again = own_fields(&status) != own_fields(&current);
-        Ok(again.then_some(Duration::ZERO))
     }
 
     /// Says that the primary is paused, and leaves the rest of its status as it was.
@@ -107,7 +153,7 @@ impl Pass<'_> {
         status.conditions.retain(|one| one.type_ != "Paused");
         status.conditions.push(paused);
         let observed = self.stored.value();
-        let mut whole = observed.get("status").cloned().unwrap_or_else(|| Value::Object(Default::default()));
+        let mut whole = object_of(observed.get("status"));
         overlay(&mut whole, &status);
         self.cache().writing_status(self.key, quick_hash(&whole));
         let kind = self.controller.kind();
@@ -130,8 +176,19 @@ impl Pass<'_> {
     }
 }
 
+/// A status as a map of fields; the server may keep one that was taken back as null.
+fn object_of(status: Option<&Value>) -> Value {
+    status.filter(|status| status.is_object()).cloned().unwrap_or_else(|| Value::Object(Default::default()))
+}
+
 fn own_fields(status: &Value) -> Value {
     let mut own = status.clone();
     overlay(&mut own, &Status::default());
     own
+}
+
+/// What is new for a reader in the operator's own conditions, other than in detail.
+fn own_news(status: &Value) -> Vec<[Value; 3]> {
+    let own = own_conditions(status).into_iter();
+    own.map(|one| ["type", "status", "reason"].map(|field| one[field].clone())).collect()
 }
