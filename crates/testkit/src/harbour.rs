@@ -1,6 +1,6 @@
 //! A drydock with an operator in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use windlass::{Operator, Runtime};
+use windlass::{Operator, Permissions, Runtime};
 use windlass_drydock::node::Behaviours;
-use windlass_drydock::{Drydock, Options};
+use windlass_drydock::{Drydock, Options, Snapshot};
 
+use crate::account;
 use crate::world::World;
 
 /// The name under which the operator's requests are recorded, and by which faults find it.
@@ -24,7 +25,7 @@ pub const OPERATOR: &str = "operator-under-test";
 /// How long anything is waited for, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// A drydock with an operator in it.
+/// A drydock with an operator in it, which runs with the permissions that it needs and no others.
 pub struct Harbour {
     drydock: Drydock,
     client: Client,
@@ -47,13 +48,30 @@ impl Harbour {
 
     /// As [`Harbour::start`], with another seed.
     pub async fn seeded(operator: impl Fn() -> Operator + Send + Sync + 'static, seed: u64) -> Self {
-        let options = Options::seeded(seed);
+        Self::of(operator, Options::seeded(seed)).await
+    }
+
+    /// As [`Harbour::start`], in a cluster as it was when the snapshot was taken. What was applied before is there, and
+    /// nobody waits for it.
+    pub async fn restored(
+        operator: impl Fn() -> Operator + Send + Sync + 'static,
+        snapshot: &Snapshot,
+    ) -> Self {
+        Self::of(operator, Options::restored(snapshot)).await
+    }
+
+    async fn of(operator: impl Fn() -> Operator + Send + Sync + 'static, options: Options) -> Self {
         let behaviours = options.node.behaviours.clone();
         let drydock = Drydock::start(options).await.unwrap();
+        // Paused time goes on only when nobody has anything to do: what is left of an earlier harbour cannot change the
+        // order of what comes.
+        tokio::time::sleep(Duration::from_millis(1)).await;
         drydock.record().keep_entries();
         let client = drydock.client("test");
         let operator = Box::new(operator);
         let mut harbour = Self { drydock, client, operator, behaviours, running: None, objects: Vec::new() };
+        let permissions = harbour.runtime().permissions();
+        account::grant(&harbour.drydock, OPERATOR, &permissions).await;
         harbour.run();
         let kinds: Vec<_> = (harbour.operator)().crds().iter().map(|crd| crd.name_any()).collect();
         let crds: Api<DynamicObject> =
@@ -78,13 +96,25 @@ impl Harbour {
             return;
         }
         let (stop, mut stopped) = watch::channel(false);
-        let runtime = Runtime::new(self.drydock.client(OPERATOR), self.drydock.context().clone())
-            .install_crds()
-            .host((self.operator)());
-        let task = tokio::spawn(runtime.run(async move {
+        let task = tokio::spawn(self.runtime().run(async move {
             let _ = stopped.wait_for(|stop| *stop).await;
         }));
         self.running = Some(Running { stop, task });
+    }
+
+    /// Which of the operator's permissions it has made no use of so far, as `delete secrets`. Those for installing its
+    /// definitions do not count: on a cluster somebody else does that.
+    #[must_use]
+    pub fn unused_permissions(&self) -> BTreeSet<String> {
+        let permissions = Permissions::of(&(self.operator)());
+        account::unused(self.drydock.record(), OPERATOR, &permissions)
+    }
+
+    /// The operator as a service account that may do what the operator needs and nothing else.
+    fn runtime(&self) -> Runtime {
+        Runtime::new(account::client(&self.drydock, OPERATOR, OPERATOR), self.drydock.context().clone())
+            .install_crds()
+            .host((self.operator)())
     }
 
     /// Stops the operator in good order.
@@ -110,14 +140,24 @@ impl Harbour {
 
     /// Applies a manifest of one or more objects to the namespace `default`. [`Harbour::ready`] waits for them.
     pub async fn apply(&mut self, manifest: &str) {
+        for object in self.put(manifest).await {
+            self.objects.retain(|known| known.name_any() != object.name_any() || known.types != object.types);
+            self.objects.push(object);
+        }
+    }
+
+    /// Applies a manifest as [`Harbour::apply`] does, of objects that nobody waits for: they have no conditions, or
+    /// only when something is wrong.
+    pub async fn put(&self, manifest: &str) -> Vec<DynamicObject> {
         let documents: Vec<Value> = serde_saphyr::from_multiple(manifest).unwrap();
+        let mut objects = Vec::new();
         for document in documents.into_iter().filter(|document| !document.is_null()) {
             let object: DynamicObject = serde_json::from_value(document).unwrap();
             let api = self.api_of(&object);
             api.patch(&object.name_any(), &PatchParams::apply("test"), &Patch::Apply(&object)).await.unwrap();
-            self.objects.retain(|known| known.name_any() != object.name_any() || known.types != object.types);
-            self.objects.push(object);
+            objects.push(object);
         }
+        objects
     }
 
     /// The drydock.

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
 use windlass::Operator;
+use windlass_drydock::Snapshot;
 use windlass_drydock::faults::{Effect, Fault, Target};
 
 use crate::harbour::{Harbour, OPERATOR};
@@ -23,13 +26,29 @@ const MOST_WRITES: u64 = 500;
 pub struct Matrix {
     operator: fn() -> Operator,
     manifests: &'static [&'static str],
+    beside: &'static str,
+    companion: fn(&Harbour),
+    /// A cluster at rest in which the operator is installed: every run starts from it.
+    installed: OnceCell<Snapshot>,
 }
 
 impl Matrix {
     /// The matrix of an operator whose manifests become ready when nothing goes wrong.
     #[must_use]
     pub fn new(operator: fn() -> Operator, manifests: &'static [&'static str]) -> Self {
-        Self { operator, manifests }
+        Self { operator, manifests, beside: "", companion: |_| {}, installed: OnceCell::new() }
+    }
+
+    /// With this manifest besides, of objects that have no conditions to wait for.
+    #[must_use]
+    pub fn beside(self, manifest: &'static str) -> Self {
+        Self { beside: manifest, ..self }
+    }
+
+    /// With this besides, which is called at the start of each run: it sees to what nobody else in the cluster does.
+    #[must_use]
+    pub fn companion(self, companion: fn(&Harbour)) -> Self {
+        Self { companion, ..self }
     }
 
     /// Runs all of it: each fault must end in the same world as the run without any.
@@ -56,11 +75,9 @@ impl Matrix {
     /// Crashes after each write in turn, restarts, and expects the same world. Gives the number of crash points.
     pub async fn crashes(&self, calm: &World) -> u64 {
         for point in 1..MOST_WRITES {
-            let mut harbour = Harbour::start(self.operator).await;
+            let mut harbour = self.begin().await;
             harbour.drydock().faults().crash_after(OPERATOR, point);
-            for manifest in self.manifests {
-                harbour.apply(manifest).await;
-            }
+            self.apply(&mut harbour).await;
             harbour.settle().await;
             let crashed = harbour.drydock().faults().crashed();
             harbour.kill();
@@ -91,12 +108,12 @@ impl Matrix {
     /// Lets the operator see an old state while it works.
     pub async fn stale_reads(&self, calm: &World) {
         for revisions in [1, 3, 6, 12, 25] {
-            let mut harbour = Harbour::start(self.operator).await;
-            for manifest in self.manifests {
-                harbour.apply(manifest).await;
+            let mut harbour = self.begin().await;
+            self.apply(&mut harbour).await;
+            if !reaches(&harbour, harbour.revision() + revisions).await {
+                // Its whole life is shorter.
+                return;
             }
-            let start = harbour.revision();
-            harbour.until("the cluster to move on", async || harbour.revision() >= start + revisions).await;
             harbour.drydock().faults().freeze(OPERATOR, harbour.revision());
             tokio::time::sleep(Duration::from_secs(300)).await;
             harbour.drydock().faults().thaw(OPERATOR);
@@ -120,15 +137,33 @@ impl Matrix {
         }
     }
 
+    /// The operator in the cluster that every run starts from.
+    async fn begin(&self) -> Harbour {
+        let install = async || {
+            let mut harbour = Harbour::start(self.operator).await;
+            harbour.settle().await;
+            harbour.stop().await;
+            harbour.drydock().snapshot()
+        };
+        let harbour = Harbour::restored(self.operator, self.installed.get_or_init(install).await).await;
+        (self.companion)(&harbour);
+        harbour
+    }
+
     async fn come_up(&self, prepare: impl FnOnce(&Harbour)) -> Harbour {
-        let mut harbour = Harbour::start(self.operator).await;
+        let mut harbour = self.begin().await;
         prepare(&harbour);
-        for manifest in self.manifests {
-            harbour.apply(manifest).await;
-        }
+        self.apply(&mut harbour).await;
         harbour.ready().await;
         harbour.settle().await;
         harbour
+    }
+
+    async fn apply(&self, harbour: &mut Harbour) {
+        harbour.put(self.beside).await;
+        for manifest in self.manifests {
+            harbour.apply(manifest).await;
+        }
     }
 
     async fn expect(&self, harbour: &Harbour, calm: &World, what: &str) {
@@ -137,4 +172,19 @@ impl Matrix {
         let world = harbour.world();
         assert!(world == *calm, "{what} left another world than calm:\n{world}\ninstead of\n{calm}");
     }
+}
+
+/// Waits until the cluster has come to a revision; false if it has come to rest before.
+async fn reaches(harbour: &Harbour, revision: u64) -> bool {
+    let (mut last, mut since) = (harbour.revision(), Instant::now());
+    while last < revision {
+        if since.elapsed() > Duration::from_secs(120) {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if harbour.revision() != last {
+            (last, since) = (harbour.revision(), Instant::now());
+        }
+    }
+    true
 }

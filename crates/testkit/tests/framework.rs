@@ -17,9 +17,15 @@ mod external;
 mod faults_of_the_original;
 #[path = "framework/fleet.rs"]
 mod fleet;
+#[path = "framework/kite.rs"]
+mod kite;
+#[path = "framework/permissions.rs"]
+mod permissions;
 #[path = "framework/port.rs"]
 mod port;
 #[path = "framework/preview.rs"]
 mod preview;
 #[path = "framework/replicas.rs"]
 mod replicas;
+#[path = "framework/webhooks.rs"]
+mod webhooks;

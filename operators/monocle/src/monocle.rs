@@ -19,7 +19,7 @@ mod spec;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt as _;
 use windlass::{Halt, Invalid, Kind, Plan, Primary, Status, World, content_hash};
@@ -41,17 +41,30 @@ impl Primary for Monocle {
             Kind::of::<ConfigMap>(),
             Kind::of::<Service>(),
             Kind::of::<StatefulSet>(),
-            Kind::of::<PersistentVolumeClaim>(),
             Kind::of::<Deployment>(),
             Kind::of::<Job>(),
             Kind::of::<Ingress>(),
         ]
     }
 
+    fn adjusts() -> Vec<Kind> {
+        vec![Kind::of::<PersistentVolumeClaim>()]
+    }
+
+    fn reads() -> Vec<Kind> {
+        vec![Kind::of::<Pod>()]
+    }
+
     fn defaults(&mut self) {
         // Not a default of the schema: that would be set even where the older name is used.
-        let older = self.spec.monocle_public_url.take();
-        self.spec.public_url.get_or_insert_with(|| older.unwrap_or_else(|| DEFAULT_PUBLIC_URL.into()));
+        if self.spec.monocle_public_url.is_none() {
+            self.spec.public_url.get_or_insert_with(|| DEFAULT_PUBLIC_URL.into());
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let older = self.spec.monocle_public_url.iter();
+        older.map(|_| "spec.monoclePublicURL: is the older name of spec.publicURL; use that".into()).collect()
     }
 
     fn validity(&self) -> Vec<Invalid> {
@@ -133,7 +146,9 @@ impl Monocle {
     }
 
     fn public_url(&self) -> &str {
-        self.spec.public_url.as_deref().unwrap_or(DEFAULT_PUBLIC_URL)
+        // The default may have been written into the object before the older name was.
+        let given = self.spec.public_url.as_deref().filter(|url| *url != DEFAULT_PUBLIC_URL);
+        given.or(self.spec.monocle_public_url.as_deref()).unwrap_or(DEFAULT_PUBLIC_URL)
     }
 
     fn elastic_url(&self) -> String {

@@ -7,6 +7,8 @@
 mod changes;
 #[path = "life/neighbours.rs"]
 mod neighbours;
+#[path = "life/permissions.rs"]
+mod permissions;
 #[path = "life/trouble.rs"]
 mod trouble;
 

@@ -84,6 +84,23 @@ async fn what_exists_is_taken_over_only_when_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fight_with_somebody_who_only_removes_fields_ends_too() {
+    let mut harbour = Harbour::start(Marina::default().operator()).await;
+    harbour.apply(&boat(json!({"text": "ours"}))).await;
+    harbour.ready().await;
+    let gone = Patch::Merge(json!({"data": {"text": null}}));
+    let rival = PatchParams { field_manager: Some("rival".into()), ..PatchParams::default() };
+    for _ in 0..10 {
+        harbour.api::<ConfigMap>().patch("ada", &rival, &gone).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let degraded = harbour.condition("Degraded", "True").await;
+    let message = degraded["message"].as_str().unwrap();
+    assert!(message.contains("is changed back again and again by somebody who removes fields"), "{message}");
+    assert_eq!(text(&harbour, "ada").await, None, "it was not given up");
+}
+
+#[tokio::test(start_paused = true)]
 async fn force_ends_a_fight_in_our_favour() {
     let mut harbour = Harbour::start(Marina::default().operator()).await;
     harbour.apply(&boat(json!({"text": "ours"}))).await;

@@ -44,6 +44,14 @@ impl Primary for Boat {
         vec![Kind::of::<ConfigMap>(), Kind::of::<Service>()]
     }
 
+    fn reads() -> Vec<Kind> {
+        vec![Kind::of::<Secret>()]
+    }
+
+    fn reaches_out() -> bool {
+        true
+    }
+
     fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
         let spec = &self.spec;
         let name = self.metadata.name.clone().unwrap_or_default();

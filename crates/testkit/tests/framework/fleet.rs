@@ -10,11 +10,15 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use windlass::{LeaseName, Port, Runtime};
+use windlass::{LeaseName, Permissions, Port, Runtime};
 use windlass_drydock::record::Entry;
 use windlass_drydock::{Drydock, Options};
+use windlass_testkit::account;
 
 use crate::boat::{Boat, BoatSpec, Marina};
+
+/// The account of all replicas.
+const ACCOUNT: &str = "boatman";
 
 pub(crate) struct Fleet {
     pub(crate) drydock: Drydock,
@@ -56,12 +60,22 @@ impl Fleet {
     pub(crate) async fn start() -> Self {
         let drydock = Drydock::start(Options::seeded(1)).await.unwrap();
         drydock.record().keep_entries();
-        Self { drydock, marina: Marina::default() }
+        let fleet = Self { drydock, marina: Marina::default() };
+        let permissions = |runtime: Runtime| runtime.install_crds().permissions();
+        let leading = permissions(fleet.runtime("").leader(lease()));
+        fleet.grant(&leading.and(&permissions(fleet.runtime("").shards(lease())))).await;
+        fleet
     }
 
     pub(crate) fn runtime(&self, name: &str) -> Runtime {
-        let (client, context) = (self.drydock.client(name), self.drydock.context().clone());
+        let (client, context) =
+            (account::client(&self.drydock, ACCOUNT, name), self.drydock.context().clone());
         Runtime::new(client, context).identity(name).host(self.marina.operator()())
+    }
+
+    /// Lets the replicas do what a runtime needs.
+    pub(crate) async fn grant(&self, permissions: &Permissions) {
+        account::grant(&self.drydock, ACCOUNT, permissions).await;
     }
 
     pub(crate) fn leader(&self, name: &str) -> Process {

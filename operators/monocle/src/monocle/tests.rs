@@ -223,6 +223,8 @@ fn the_older_name_of_the_public_url_still_works() {
     };
     assert_eq!(url(json!({})), "http://localhost:8090");
     assert_eq!(url(json!({"monoclePublicURL": "https://old"})), "https://old");
+    let after_the_default = json!({"monoclePublicURL": "https://old", "publicURL": "http://localhost:8090"});
+    assert_eq!(url(after_the_default), "https://old", "what a webhook filled in was not chosen");
     assert_eq!(url(json!({"monoclePublicURL": "https://old", "publicURL": "https://new"})), "https://new");
 }
 

@@ -75,6 +75,12 @@ async fn the_claim_grows_and_what_cannot_shrink_says_why() {
         claim.spec.unwrap().resources.unwrap().requests.unwrap()["storage"].0.clone()
     };
     assert_eq!(size().await, "5Gi");
+    harbour
+        .until("the volume to grow", async || {
+            let status = claims.get("data-m-elastic-0").await.unwrap().status.unwrap();
+            status.capacity.unwrap()["storage"].0 == "5Gi"
+        })
+        .await;
     let set = harbour.api::<StatefulSet>().get("m-elastic").await.unwrap();
     assert_eq!(set.metadata.generation, Some(1), "the set is not touched");
 

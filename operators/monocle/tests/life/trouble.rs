@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use windlass_drydock::faults::{Effect, Fault, Target};
 use windlass_drydock::node::Behaviour;
 use windlass_monocle::operator;
-use windlass_testkit::{Harbour, OPERATOR};
+use windlass_testkit::Harbour;
 
 use super::changes::{image, monocle};
 
@@ -19,6 +17,20 @@ async fn edit_config(harbour: &Harbour, text: &str) {
     let data = json!({"data": {"config.yaml": text}});
     let merge = PatchParams::default();
     harbour.api::<ConfigMap>().patch("m-api", &merge, &Patch::Merge(data)).await.unwrap();
+}
+
+/// Lets a quota allow so many Jobs, and waits until it is in force.
+async fn allow_jobs(harbour: &Harbour, number: &str) {
+    let spec = json!({"hard": {"count/jobs.batch": number}});
+    let quota =
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "jobs"}, "spec": spec});
+    harbour.put(&quota.to_string()).await;
+    harbour
+        .until("the quota to be in force", async || {
+            let status = harbour.api::<ResourceQuota>().get("jobs").await.unwrap().status.unwrap_or_default();
+            status.hard.is_some_and(|hard| hard["count/jobs.batch"].0 == number)
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,11 +59,12 @@ async fn a_job_that_is_denied_is_tried_again() {
     let mut harbour = Harbour::start(operator).await;
     harbour.apply(&monocle(json!({}))).await;
     harbour.ready().await;
-    let jobs = Target::any().client(OPERATOR).verb("write").resource("jobs");
-    let quota = Effect::Refuse(StatusCode::FORBIDDEN, "Forbidden");
-    harbour.drydock().faults().add(Fault::new(jobs, quota).times(4));
+    allow_jobs(&harbour, "0").await;
     edit_config(&harbour, "workspaces:\n  - name: one\n").await;
-    harbour.condition("Degraded", "True").await;
+    let degraded = harbour.condition("Degraded", "True").await;
+    let message = degraded["message"].as_str().unwrap();
+    assert!(message.contains("exceeded quota: jobs, requested: count/jobs.batch=1"), "{message}");
+    allow_jobs(&harbour, "5").await;
     harbour
         .until("the Job to be done", async || {
             let jobs = harbour.list::<Job>().await;
