@@ -11,15 +11,18 @@ mod service;
 mod stateful_set;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use windlass::{Halt, Invalid, Kind, Object, Plan, Primary, Query, Status, World};
 
 use crate::assets::{Contents, Lookup};
 use crate::config::Runs;
-use crate::discovery::discover;
-use crate::kinds::{AgentStatus, GrafanaAgent, LeftOut, Named as _};
+use crate::kinds::{
+    AgentStatus, GrafanaAgent, Integration, LeftOut, LogsInstance, MetricsInstance, Named as _, PodLogs,
+    PodMonitor, Probe, ServiceMonitor,
+};
 use crate::outcome::Outcome;
 
 /// Longest name whose children's names still fit: `<name>-shard-NN-<hash>` is a label's value.
@@ -41,6 +44,25 @@ impl Primary for GrafanaAgent {
         ]
     }
 
+    fn reads() -> Vec<Kind> {
+        vec![
+            Kind::of::<MetricsInstance>(),
+            Kind::of::<LogsInstance>(),
+            Kind::of::<PodLogs>(),
+            Kind::of::<Integration>(),
+            Kind::of::<ServiceMonitor>(),
+            Kind::of::<PodMonitor>(),
+            Kind::of::<Probe>(),
+            Kind::of::<Namespace>(),
+            Kind::of::<ConfigMap>(),
+        ]
+    }
+
+    /// A monitor that is edited is in the configuration at once; what follows closely is written together.
+    fn pace() -> Duration {
+        Duration::from_millis(500)
+    }
+
     fn validity(&self) -> Vec<Invalid> {
         let mut invalid = Vec::new();
         if self.title().len() > LONGEST_NAME {
@@ -55,12 +77,11 @@ impl Primary for GrafanaAgent {
         if self.spec.paused == Some(true) {
             return keep_all(self, world, plan);
         }
-        let found = discover(world, self)?;
-        let outcome = Arc::new(Outcome::of(self, &found, world)?);
+        let outcome = Arc::new(Outcome::of(self, world)?);
 
         plan.add(secrets::copies(self, &outcome));
         if let Some(metrics) = &outcome.metrics {
-            plan.add(secrets::config(self, "config", &metrics.yaml));
+            plan.add(secrets::config(self, "config", metrics.text.packed(world)));
             plan.add(service::build(self));
             for shard in 0..stateful_set::shards(self) {
                 let made = world.get::<StatefulSet>(&stateful_set::name(self, shard))?;
@@ -70,15 +91,15 @@ impl Primary for GrafanaAgent {
             }
         }
         if let Some(logs) = &outcome.logs {
-            plan.add(secrets::config(self, "logs-config", &logs.yaml));
+            plan.add(secrets::config(self, "logs-config", logs.text.packed(world)));
             plan.add(logs_daemon_set::build(self)).ready();
         }
         if let Some(once) = &outcome.once {
-            plan.add(secrets::config(self, "integrations-deploy-config", &once.yaml));
+            plan.add(secrets::config(self, "integrations-deploy-config", once.text.packed(world)));
             plan.add(integrations::deployment(self, &outcome, Runs::Once)).ready();
         }
         if let Some(nodes) = &outcome.nodes {
-            plan.add(secrets::config(self, "integrations-ds-config", &nodes.yaml));
+            plan.add(secrets::config(self, "integrations-ds-config", nodes.text.packed(world)));
             plan.add(integrations::daemon_set(self, &outcome, Runs::OnNodes)).ready();
         }
 

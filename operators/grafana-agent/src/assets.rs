@@ -119,11 +119,18 @@ type Place = (Source, String, String);
 /// What a reference comes to.
 type Found = Result<Option<Rc<Contents>>, Fault>;
 
+/// A reference that was used, and its value if it is there.
+#[derive(Clone)]
+pub struct Used {
+    reference: Reference,
+    value: Option<ByteString>,
+}
+
 /// Looks references up, and remembers which were used.
 pub struct Assets<'a> {
     lookup: &'a dyn Lookup,
     read: RefCell<BTreeMap<Place, Option<Rc<Contents>>>>,
-    used: RefCell<BTreeMap<String, Reference>>,
+    used: RefCell<BTreeMap<String, Used>>,
     halt: RefCell<Option<Halt>>,
     names: BTreeMap<String, String>,
 }
@@ -139,6 +146,12 @@ impl<'a> Assets<'a> {
             halt: RefCell::default(),
             names: BTreeMap::new(),
         }
+    }
+
+    /// With other names for references that would share one with others.
+    #[must_use]
+    pub fn named(lookup: &'a dyn Lookup, names: BTreeMap<String, String>) -> Self {
+        Self { names, ..Self::new(lookup) }
     }
 
     /// The value; nothing if an optional one is missing.
@@ -201,18 +214,28 @@ impl<'a> Assets<'a> {
     #[must_use]
     pub fn copies(&self) -> BTreeMap<String, ByteString> {
         let used = self.used.borrow();
-        let copy = |reference: &Reference| {
-            let contents = self.open(reference)?;
-            Some((self.name_of(reference), contents.get(&reference.key)?.clone()))
-        };
+        let copy = |used: &Used| Some((self.name_of(&used.reference), used.value.clone()?));
         used.values().filter_map(copy).collect()
+    }
+
+    /// All that was used.
+    #[must_use]
+    pub fn used(&self) -> BTreeMap<String, Used> {
+        self.used.borrow().clone()
+    }
+
+    /// Counts as used what was used elsewhere.
+    pub fn absorb(&self, used: &BTreeMap<String, Used>) {
+        if !used.is_empty() {
+            self.used.borrow_mut().extend(used.iter().map(|(path, used)| (path.clone(), used.clone())));
+        }
     }
 
     /// The names of all copies, by the path of what was copied.
     #[must_use]
     pub fn names(&self) -> BTreeMap<String, String> {
         let used = self.used.borrow();
-        used.iter().map(|(path, reference)| (path.clone(), self.name_of(reference))).collect()
+        used.iter().map(|(path, used)| (path.clone(), self.name_of(&used.reference))).collect()
     }
 
     /// What could not be read yet.
@@ -236,16 +259,11 @@ impl<'a> Assets<'a> {
         (names != self.names).then_some(names)
     }
 
-    /// Starts over with these names for what would collide.
-    #[must_use]
-    pub fn renamed(self, names: BTreeMap<String, String>) -> Self {
-        Self { used: RefCell::default(), names, ..self }
-    }
-
     /// What holds the reference; nothing if it is optional and missing.
     fn find(&self, reference: &Reference) -> Found {
-        self.used.borrow_mut().insert(reference.path(), reference.clone());
         let contents = self.open(reference);
+        let value = contents.as_ref().and_then(|contents| contents.get(&reference.key).cloned());
+        self.used.borrow_mut().insert(reference.path(), Used { reference: reference.clone(), value });
         if self.halt.borrow().is_some() && contents.is_none() {
             // Whatever is rendered now is thrown away.
             return Ok(None);

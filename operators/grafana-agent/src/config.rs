@@ -7,6 +7,7 @@ mod integrations;
 mod logs;
 mod metrics;
 mod monitor;
+mod piece;
 mod pod_logs;
 mod pod_monitor;
 mod probe;
@@ -18,6 +19,7 @@ mod stages;
 mod timing;
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use windlass::{Kind, Object};
 
@@ -26,13 +28,12 @@ use crate::discovery::Discovery;
 use crate::document::{Document, Fields, Variables};
 use crate::fault::Fault;
 use crate::kinds::{GrafanaAgent, LeftOut, Named};
+use crate::text::{Part, Text};
 
 pub use self::integrations::Runs;
 pub(crate) use self::integrations::usable as usable_integrations;
-pub(crate) use self::monitor::{
-    check_logs_instance, check_metrics_instance, check_pod_logs, check_pod_monitor, check_probe,
-    check_service_monitor,
-};
+pub(crate) use self::monitor::{check_logs_instance, check_metrics_instance, check_one};
+pub use self::piece::{Collected, Common, Piece};
 
 /// Where the agent keeps its data.
 const DATA: &str = "/var/lib/grafana-agent/data";
@@ -45,6 +46,8 @@ pub struct Scene<'a> {
     pub assets: &'a Assets<'a>,
     /// What `kubernetes_sd_configs` say of the API server.
     api_server: Fields,
+    /// The variables that configurations may name.
+    variables: Variables,
     left_out: RefCell<Vec<LeftOut>>,
     complaints: RefCell<Vec<LeftOut>>,
     included: RefCell<usize>,
@@ -54,16 +57,24 @@ impl<'a> Scene<'a> {
     /// With nothing left out yet.
     #[must_use]
     pub fn new(agent: &'a GrafanaAgent, assets: &'a Assets<'a>) -> Self {
-        let mut scene = Self {
-            agent,
-            assets,
-            api_server: Fields::new(),
-            left_out: RefCell::default(),
-            complaints: RefCell::default(),
-            included: RefCell::default(),
-        };
+        let mut scene = Self::empty(agent, assets, Fields::new(), variables(agent));
         scene.api_server = access::api_server(&scene);
         scene
+    }
+
+    /// For one object alone.
+    fn of_one(common: &'a Common, assets: &'a Assets<'a>) -> Self {
+        Self::empty(&common.agent, assets, common.api_server.clone(), common.variables.clone())
+    }
+
+    fn empty(
+        agent: &'a GrafanaAgent,
+        assets: &'a Assets<'a>,
+        api_server: Fields,
+        variables: Variables,
+    ) -> Self {
+        let (left_out, complaints, included) = Default::default();
+        Self { agent, assets, api_server, variables, left_out, complaints, included }
     }
 
     /// The configuration of metrics.
@@ -107,6 +118,12 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The text of a document.
+    #[must_use]
+    pub fn text_of(&self, document: &Document) -> Text {
+        document.to_text(&self.variables)
+    }
+
     fn server(&self) -> Fields {
         Fields::new()
             .text("log_level", &self.agent.spec.log_level)
@@ -114,17 +131,28 @@ impl<'a> Scene<'a> {
     }
 
     /// What one object comes to; it is left out if that fails.
-    fn include<K: Object, T>(&self, object: &K, rendered: Result<T, Fault>) -> Option<T> {
+    fn include<T: Clone>(&self, rendered: &Result<T, LeftOut>) -> Option<T> {
         match rendered {
             Ok(rendered) => {
                 *self.included.borrow_mut() += 1;
-                Some(rendered)
+                Some(rendered.clone())
             }
-            Err(fault) => {
-                self.left_out.borrow_mut().push(entry(object, fault));
+            Err(left_out) => {
+                self.left_out.borrow_mut().push(left_out.clone());
                 None
             }
         }
+    }
+
+    /// The scrape configurations of these objects, and then those of the user's own.
+    fn scrapes(&self, pieces: &[Arc<Piece>], more: Vec<Document>) -> Document {
+        let mut parts: Vec<Part> = Vec::with_capacity(pieces.len() + 1);
+        for piece in pieces {
+            self.assets.absorb(piece.used());
+            parts.extend(piece.0.as_ref().and_then(|written| self.include(written)));
+        }
+        parts.push(Document::items(more, piece::INDENT, &self.variables));
+        Document::Written(parts)
     }
 
     /// What a part of an object comes to; the object is in nevertheless.
@@ -145,8 +173,7 @@ pub struct Findings {
 }
 
 /// The variables that configurations may name: those of the pods, and those that the user's containers add.
-#[must_use]
-pub fn variables(agent: &GrafanaAgent) -> Variables {
+fn variables(agent: &GrafanaAgent) -> Variables {
     const OWN: [&str; 6] =
         ["POD_NAME", "SHARD", "SHARDS", "STATEFULSET_ORDINAL_NUMBER", "HOSTNAME", "AGENT_DEPLOY_MODE"];
     let added = agent.spec.containers.iter().flat_map(|container| container.env.iter().flatten());

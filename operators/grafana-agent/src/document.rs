@@ -10,6 +10,8 @@ use std::fmt;
 
 use serde_json::{Number, Value};
 
+use crate::text::{Part, Text};
+
 /// A piece of a configuration. Keys are sorted.
 #[derive(Clone, PartialEq)]
 pub enum Document {
@@ -25,6 +27,8 @@ pub enum Document {
     List(Vec<Document>),
     /// Named pieces.
     Map(BTreeMap<String, Document>),
+    /// Items of a list that were [written](Document::items) before.
+    Written(Vec<Part>),
 }
 
 impl Document {
@@ -48,10 +52,21 @@ impl Document {
 
     /// As YAML, substituting these variables and no others.
     #[must_use]
-    pub fn to_yaml(&self, variables: &Variables) -> String {
-        let mut writer = Writer { out: String::new(), variables };
+    pub fn to_text(&self, variables: &Variables) -> Text {
+        let mut writer = Writer { parts: Vec::new(), out: String::new(), variables };
         writer.block(self, 0);
-        writer.out
+        writer.flush();
+        Text::new(writer.parts)
+    }
+
+    /// Items of a list as YAML, for a list that stands so far to the right.
+    #[must_use]
+    pub fn items(items: Vec<Self>, indent: usize, variables: &Variables) -> Part {
+        let mut writer = Writer { parts: Vec::new(), out: String::new(), variables };
+        if !items.is_empty() {
+            writer.block(&Self::List(items), indent);
+        }
+        Part::new(writer.out)
     }
 
     /// Whether there is nothing in it.
@@ -61,6 +76,7 @@ impl Document {
             Self::Text(text) => text.is_empty(),
             Self::List(list) => list.is_empty(),
             Self::Map(map) => map.is_empty(),
+            Self::Written(parts) => parts.iter().all(|part| part.text().is_empty()),
             Self::Bool(_) | Self::Number(_) | Self::Secret(_) => false,
         }
     }
@@ -73,6 +89,7 @@ impl fmt::Debug for Document {
             Self::Number(value) => value.fmt(f),
             Self::Text(text) => text.fmt(f),
             Self::Secret(_) => f.write_str("<secret>"),
+            Self::Written(_) => f.write_str("<written>"),
             Self::List(list) => list.fmt(f),
             Self::Map(map) => map.fmt(f),
         }
@@ -209,6 +226,7 @@ impl Variables {
 }
 
 struct Writer<'a> {
+    parts: Vec<Part>,
     out: String,
     variables: &'a Variables,
 }
@@ -250,6 +268,11 @@ impl Writer<'_> {
                 self.out.push('\n');
                 self.block(value, indent);
             }
+            Document::Written(parts) if !value.is_empty() => {
+                self.out.push('\n');
+                self.flush();
+                self.parts.extend(parts.iter().filter(|part| !part.text().is_empty()).cloned());
+            }
             scalar => {
                 self.out.push(' ');
                 self.scalar(scalar);
@@ -290,7 +313,7 @@ impl Writer<'_> {
             Document::Number(value) => self.out.push_str(&value.to_string()),
             Document::Text(text) => self.text(text, false),
             Document::Secret(text) => self.text(text, true),
-            Document::List(_) => self.out.push_str("[]"),
+            Document::List(_) | Document::Written(_) => self.out.push_str("[]"),
             Document::Map(_) => self.out.push_str("{}"),
         }
     }
@@ -326,6 +349,12 @@ impl Writer<'_> {
         self.out.push('"');
     }
 
+    fn flush(&mut self) {
+        if !self.out.is_empty() {
+            self.parts.push(Part::new(std::mem::take(&mut self.out)));
+        }
+    }
+
     fn pad(&mut self, indent: usize) {
         self.out.extend(std::iter::repeat_n(' ', indent));
     }
@@ -358,7 +387,7 @@ mod tests {
     use super::*;
 
     fn yaml(document: impl Into<Document>) -> String {
-        document.into().to_yaml(&Variables::new(["SHARD".to_owned()]))
+        document.into().to_text(&Variables::new(["SHARD".to_owned()])).to_string()
     }
 
     fn read(text: &str) -> Value {
@@ -376,8 +405,27 @@ mod tests {
             "on": {"1": 2, "": 3, "a b": {"c": null}},
         });
         let document = Document::from_json(odd).unwrap();
-        let text = document.to_yaml(&Variables::default());
+        let text = document.to_text(&Variables::default()).to_string();
         assert_eq!(Document::from_json(read(&text)).unwrap(), document, "{text}");
+    }
+
+    #[test]
+    fn what_was_written_before_fits_in() {
+        let items = serde_json::json!([{"a": [{"b": "$(X)"}], "c": 1}, "x", [1, 2]]);
+        let Some(Document::List(items)) = Document::from_json(items) else { panic!() };
+        let variables = Variables::default();
+        let whole = |list: Document| {
+            let inner = Fields::new().with("list", list).with("name", "n");
+            let document: Document = Fields::new().with("outer", vec![inner]).into();
+            document.to_text(&variables).to_string()
+        };
+        let (first, rest) = items.split_at(1);
+        let parts = [first, &[], rest].map(|items| Document::items(items.to_vec(), 2, &variables));
+        assert_eq!(whole(Document::Written(parts.into())), whole(Document::List(items)));
+        assert_eq!(
+            whole(Document::Written(vec![Part::new(String::new())])),
+            whole(Document::List(Vec::new()))
+        );
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub use self::metrics::{
     MetadataConfig, MetricsInstance, MetricsInstanceSpec, QueueConfig, RemoteWrite, SigV4,
 };
 pub use self::monitors::{
-    AttachMetadata, Endpoint, PodMetricsEndpoint, PodMonitor, PodMonitorSpec, Probe, ProbeIngress, ProbeSpec,
-    ProbeStatic, ProbeTargets, Prober, ServiceMonitor, ServiceMonitorSpec,
+    AttachMetadata, Endpoint, Limits, PodMetricsEndpoint, PodMonitor, PodMonitorSpec, Probe, ProbeIngress,
+    ProbeSpec, ProbeStatic, ProbeTargets, Prober, Scrape, ServiceMonitor, ServiceMonitorSpec,
 };
 pub use self::names::Named;
 pub use self::pipeline::{

@@ -11,10 +11,12 @@ pub mod discovery;
 pub mod document;
 pub mod fault;
 pub mod kinds;
+pub mod kubelet;
 pub mod manifests;
 pub mod outcome;
 mod schema;
 mod selected;
+pub mod text;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;

@@ -1,16 +1,18 @@
 //! Rendering without a cluster: the objects of manifests in place of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use kube::core::SelectorExt as _;
 use serde_json::{Map, Value};
 use windlass::{Halt, Kind, Object};
 
-use crate::assets::{Assets, Contents, Lookup};
-use crate::config::{Runs, Scene, variables};
-use crate::discovery::{Choice, Discovery, Find, Namespaces, discover};
+use crate::assets::{Contents, Lookup};
+use crate::config::{Collected, Common, Piece, Runs, Scene};
+use crate::discovery::{Choice, Discovery, Find, Namespaces};
 use crate::kinds::{GrafanaAgent, LeftOut, Named as _};
+use crate::outcome::rendered;
 
 /// What a manifest cannot be rendered for.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,9 @@ pub enum Error {
     /// There is none, or more than one.
     #[error("there are {0} GrafanaAgents; exactly one can be rendered")]
     Agents(usize),
+    /// Something is missing.
+    #[error("failed to render: {0}")]
+    Halted(String),
 }
 
 /// Which configuration.
@@ -88,26 +93,15 @@ impl Manifests {
         let agents: Vec<GrafanaAgent> = self.all()?;
         let [agent] = agents.as_slice() else { return Err(Error::Agents(agents.len())) };
         self.check()?;
-        // Nothing here is ever still to be loaded.
-        let found = discover(self, agent).unwrap_or_default();
-        let mut assets = Assets::new(self);
-        let variables = variables(agent);
-        loop {
-            let scene = Scene::new(agent, &assets);
-            let document = render_one(&scene, &found, which);
+        let rendered = rendered(agent, self, |found, assets| {
+            let scene = Scene::new(agent, assets);
+            let yaml = scene.text_of(&render_one(&scene, found, which)).to_string();
             let findings = scene.into_findings();
-            match assets.collisions() {
-                Some(names) => assets = assets.renamed(names),
-                None => {
-                    let troubles = findings.left_out.into_iter().chain(findings.complaints).collect();
-                    return Ok(Rendered {
-                        yaml: document.to_yaml(&variables),
-                        troubles,
-                        faults: found.faults,
-                    });
-                }
-            }
-        }
+            let troubles = findings.left_out.into_iter().chain(findings.complaints).collect();
+            Rendered { yaml, troubles, faults: found.faults.clone() }
+        });
+        // Nothing here is ever still to be loaded.
+        rendered.map_err(|halt| Error::Halted(halt.to_string()))
     }
 
     fn insert(&mut self, mut document: Value) {
@@ -189,6 +183,11 @@ impl Find for Manifests {
             in_namespace(object) && choice.labels.matches(object.meta().labels.as_ref().unwrap_or(&no_labels))
         });
         Ok(objects)
+    }
+
+    fn pieces<K: Collected>(&self, choice: &Choice, common: &Arc<Common>) -> Result<Vec<Arc<Piece>>, Halt> {
+        let objects: Vec<K> = self.select(choice)?;
+        objects.iter().map(|object| Piece::of(self, object, common).map(Arc::new)).collect()
     }
 }
 

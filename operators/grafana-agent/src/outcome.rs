@@ -6,9 +6,11 @@ use k8s_openapi::ByteString;
 use windlass::Halt;
 
 use crate::assets::{Assets, Lookup};
-use crate::config::{Findings, Runs, Scene, variables};
-use crate::discovery::Discovery;
+use crate::config::{Common, Findings, Runs, Scene};
+use crate::discovery::{Discovery, Find, discover};
+use crate::document::Document;
 use crate::kinds::{GrafanaAgent, Integration, LeftOut, Subsystem};
+use crate::text::Text;
 
 /// What an agent comes to.
 #[derive(Clone)]
@@ -37,37 +39,26 @@ pub struct Outcome {
 #[derive(Clone)]
 pub struct Configuration {
     /// As YAML. It may hold values of Secrets.
-    pub yaml: String,
+    pub text: Text,
     /// What came of it otherwise.
     pub findings: Findings,
 }
 
 impl Outcome {
-    /// Renders everything.
+    /// Finds and renders everything.
     ///
     /// # Errors
-    /// While a Secret or ConfigMap is not loaded.
-    pub fn of(agent: &GrafanaAgent, found: &Discovery, lookup: &dyn Lookup) -> Result<Self, Halt> {
-        let mut assets = Assets::new(lookup);
-        loop {
-            let outcome = Self::render(agent, found, &assets);
-            if let Some(halt) = assets.halt() {
-                return Err(halt);
-            }
-            match assets.collisions() {
-                Some(names) => assets = assets.renamed(names),
-                None => return Ok(outcome),
-            }
-        }
+    /// While something is not loaded.
+    pub fn of(agent: &GrafanaAgent, source: &(impl Find + Lookup)) -> Result<Self, Halt> {
+        rendered(agent, source, |found, assets| Self::render(agent, found, assets))
     }
 
     fn render(agent: &GrafanaAgent, found: &Discovery, assets: &Assets<'_>) -> Self {
-        let variables = variables(agent);
-        let configuration = |there: bool, render: &dyn Fn(&Scene<'_>) -> crate::document::Document| {
+        let configuration = |there: bool, render: &dyn Fn(&Scene<'_>) -> Document| {
             there.then(|| {
                 let scene = Scene::new(agent, assets);
                 let document = render(&scene);
-                Configuration { yaml: document.to_yaml(&variables), findings: scene.into_findings() }
+                Configuration { text: scene.text_of(&document), findings: scene.into_findings() }
             })
         };
         let some = |runs: Runs| found.integrations.iter().any(|integration| runs.include(integration));
@@ -118,6 +109,32 @@ impl Outcome {
     #[must_use]
     pub fn integrations_counts(&self) -> Option<Subsystem> {
         counts(None, &[&self.once, &self.nodes])
+    }
+}
+
+/// What `render` makes of all that an agent selects. Where two references would share a name in the copies, it is asked
+/// once more, with names that tell them apart.
+///
+/// # Errors
+/// While something is not loaded.
+pub(crate) fn rendered<T>(
+    agent: &GrafanaAgent,
+    source: &(impl Find + Lookup),
+    render: impl Fn(&Discovery, &Assets<'_>) -> T,
+) -> Result<T, Halt> {
+    let mut names = BTreeMap::new();
+    loop {
+        let assets = Assets::named(source, names.clone());
+        let common = Common::of(&Scene::new(agent, &assets), &names);
+        let found = discover(source, agent, &common)?;
+        let rendered = render(&found, &assets);
+        if let Some(halt) = assets.halt() {
+            return Err(halt);
+        }
+        match assets.collisions() {
+            Some(others) => names = others,
+            None => return Ok(rendered),
+        }
     }
 }
 

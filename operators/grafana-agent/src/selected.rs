@@ -1,6 +1,7 @@
 //! The kinds that agents select. Nothing is made for them; each is told by itself what is wrong with it, whether an
 //! agent selects it or not.
 
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass::{Halt, Kind, Plan, Primary, World};
 
 use crate::assets::Assets;
@@ -12,10 +13,18 @@ use crate::kinds::{
 };
 
 macro_rules! selected {
-    ($($kind:ty: $check:expr;)*) => {$(
+    ($($voice:ident $kind:ty: $check:expr;)*) => {$(
         impl Primary for $kind {
             fn owns() -> Vec<Kind> {
                 Vec::new()
+            }
+
+            fn reads() -> Vec<Kind> {
+                vec![Kind::of::<Secret>(), Kind::of::<ConfigMap>()]
+            }
+
+            fn quiet() -> bool {
+                stringify!($voice) == "quiet"
             }
 
             fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
@@ -33,20 +42,17 @@ macro_rules! selected {
 }
 
 selected! {
-    ServiceMonitor: |agent, assets, monitor| one(config::check_service_monitor(agent, assets, monitor));
-    PodMonitor: |agent, assets, monitor| one(config::check_pod_monitor(agent, assets, monitor));
-    Probe: |agent, assets, probe| one(config::check_probe(agent, assets, probe));
-    PodLogs: |agent, assets, logs| one(config::check_pod_logs(agent, assets, logs));
-    MetricsInstance: config::check_metrics_instance;
-    LogsInstance: config::check_logs_instance;
-    Integration: |_, assets, integration| {
+    loud MetricsInstance: config::check_metrics_instance;
+    loud LogsInstance: config::check_logs_instance;
+    loud PodLogs: config::check_one;
+    loud Integration: |_, assets, integration| {
         let outcome = config::usable_integrations(assets, std::slice::from_ref(integration));
         outcome.into_iter().filter_map(Result::err).collect()
     };
-}
-
-fn one(outcome: Result<(), Fault>) -> Vec<Fault> {
-    outcome.err().into_iter().collect()
+    // The Prometheus Operator's kinds, of which there may be thousands: they hear of us only if something is wrong.
+    quiet ServiceMonitor: config::check_one;
+    quiet PodMonitor: config::check_one;
+    quiet Probe: config::check_one;
 }
 
 /// An agent that allows everything, so that only the object itself is judged.

@@ -100,15 +100,17 @@ impl<'a> Access<'a> {
     pub(super) fn tls(&self, tls: &Option<Tls>) -> Result<Option<Fields>, Fault> {
         let Some(tls) = tls else { return Ok(None) };
         let given = |file: &Option<String>| file.clone().filter(|file| !file.is_empty());
-        let ca = given(&tls.ca_file).map_or_else(|| self.either(&tls.ca), |file| Ok(Some(file)))?;
-        let cert = given(&tls.cert_file).map_or_else(|| self.either(&tls.cert), |file| Ok(Some(file)))?;
-        let key = given(&tls.key_file).map_or_else(|| self.file(&tls.key_secret), |file| Ok(Some(file)))?;
+        let ca = given(&tls.ca_file).map_or_else(|| self.either(&tls.safe.ca), |file| Ok(Some(file)))?;
+        let cert =
+            given(&tls.cert_file).map_or_else(|| self.either(&tls.safe.cert), |file| Ok(Some(file)))?;
+        let key =
+            given(&tls.key_file).map_or_else(|| self.file(&tls.safe.key_secret), |file| Ok(Some(file)))?;
         let fields = Fields::new()
             .maybe("ca_file", ca)
             .maybe("cert_file", cert)
             .maybe("key_file", key)
-            .text("server_name", &tls.server_name)
-            .flag("insecure_skip_verify", tls.insecure_skip_verify);
+            .text("server_name", &tls.safe.server_name)
+            .flag("insecure_skip_verify", tls.safe.insecure_skip_verify);
         Ok(Some(fields))
     }
 }
@@ -129,8 +131,8 @@ pub(super) fn api_server(scene: &Scene<'_>) -> Fields {
     let access = Access::lenient(scene.assets, agent.space(), &tell);
     let authorization = server.authorization.as_ref().map(|authorization| {
         Fields::new()
-            .text("type", &authorization.scheme)
-            .maybe("credentials_file", told(&tell, access.file(&authorization.credentials)))
+            .text("type", &authorization.safe.scheme)
+            .maybe("credentials_file", told(&tell, access.file(&authorization.safe.credentials)))
             .text("credentials_file", &authorization.credentials_file)
     });
     Fields::new()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Scene;
+use super::{Scene, entry};
 use crate::assets::{Assets, Reference};
 use crate::document::{Document, Fields};
 use crate::fault::Fault;
@@ -40,7 +40,8 @@ pub(super) fn render(scene: &Scene<'_>, found: &[Integration], runs: Runs) -> Fi
     let mut lists: BTreeMap<String, Vec<Document>> = BTreeMap::new();
     let usable = usable(scene.assets, found);
     for (integration, outcome) in found.iter().zip(usable) {
-        if runs.include(integration) && scene.include(integration, outcome).is_some() {
+        let outcome = outcome.map_err(|fault| entry(integration, fault));
+        if runs.include(integration) && scene.include(&outcome).is_some() {
             let config = Document::from_json(Value::Object(integration.spec.config.clone()));
             let config = config.unwrap_or_else(|| Fields::new().into());
             lists.entry(format!("{}_configs", integration.spec.name)).or_default().push(config);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass::Object;
 
 use super::access::Access;
-use super::{DATA, Scene, metrics, pod_logs};
+use super::{DATA, Scene, metrics};
 use crate::discovery::Logs;
 use crate::document::{Document, Fields};
 use crate::fault::Fault;
@@ -32,11 +32,7 @@ pub(super) fn check(scene: &Scene<'_>, instance: &LogsInstance) {
 
 fn instance(scene: &Scene<'_>, found: &Logs) -> Fields {
     let instance = &found.instance;
-    let mut scrapes = Vec::new();
-    for logs in &found.pod_logs {
-        scrapes.extend(scene.include(logs, pod_logs::render(scene, logs)));
-    }
-    scrapes.extend(more(scene, instance));
+    let scrapes = scene.scrapes(&found.pieces, more(scene, instance));
     settings(scene, instance).filled("scrape_configs", scrapes)
 }
 

@@ -8,7 +8,7 @@ use windlass::Object;
 
 use super::access::Access;
 use super::scrape::{shard, shards};
-use super::{DATA, Scene, pod_monitor, probe, remote_write, service_monitor, timing};
+use super::{DATA, Scene, remote_write, timing};
 use crate::assets::Reference;
 use crate::discovery::Metrics;
 use crate::document::{Document, Fields};
@@ -67,17 +67,7 @@ fn external_labels(scene: &Scene<'_>, replicated: bool) -> BTreeMap<String, Stri
 }
 
 fn instance(scene: &Scene<'_>, found: &Metrics) -> Fields {
-    let mut scrapes: Vec<Document> = Vec::new();
-    for monitor in &found.service_monitors {
-        scrapes.extend(scene.include(monitor, service_monitor::render(scene, monitor)).into_iter().flatten());
-    }
-    for monitor in &found.pod_monitors {
-        scrapes.extend(scene.include(monitor, pod_monitor::render(scene, monitor)).into_iter().flatten());
-    }
-    for one in &found.probes {
-        scrapes.extend(scene.include(one, probe::render(scene, one)));
-    }
-    scrapes.extend(more(scene, &found.instance));
+    let scrapes = scene.scrapes(&found.pieces, more(scene, &found.instance));
     settings(scene, &found.instance).filled("scrape_configs", scrapes)
 }
 

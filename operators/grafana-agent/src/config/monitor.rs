@@ -1,32 +1,12 @@
 //! What is wrong with one object by itself: the same rendering, for a given agent.
 
-use super::{Scene, logs, metrics, pod_logs, pod_monitor, probe, service_monitor};
+use super::{Collected, Scene, logs, metrics};
 use crate::assets::Assets;
 use crate::fault::Fault;
-use crate::kinds::{GrafanaAgent, LogsInstance, MetricsInstance, PodLogs, PodMonitor, Probe, ServiceMonitor};
+use crate::kinds::{GrafanaAgent, LogsInstance, MetricsInstance};
 
-pub(crate) fn check_service_monitor(
-    agent: &GrafanaAgent,
-    assets: &Assets<'_>,
-    monitor: &ServiceMonitor,
-) -> Result<(), Fault> {
-    service_monitor::render(&Scene::new(agent, assets), monitor).map(drop)
-}
-
-pub(crate) fn check_pod_monitor(
-    agent: &GrafanaAgent,
-    assets: &Assets<'_>,
-    monitor: &PodMonitor,
-) -> Result<(), Fault> {
-    pod_monitor::render(&Scene::new(agent, assets), monitor).map(drop)
-}
-
-pub(crate) fn check_probe(agent: &GrafanaAgent, assets: &Assets<'_>, probe: &Probe) -> Result<(), Fault> {
-    probe::render(&Scene::new(agent, assets), probe).map(drop)
-}
-
-pub(crate) fn check_pod_logs(agent: &GrafanaAgent, assets: &Assets<'_>, logs: &PodLogs) -> Result<(), Fault> {
-    pod_logs::render(&Scene::new(agent, assets), logs).map(drop)
+pub(crate) fn check_one(agent: &GrafanaAgent, assets: &Assets<'_>, object: &impl Collected) -> Vec<Fault> {
+    object.render(&Scene::new(agent, assets)).err().into_iter().collect()
 }
 
 pub(crate) fn check_metrics_instance(

@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::relabel::{self, Rule};
-use super::scrape::{self, limits_of};
+use super::scrape;
 use crate::assets::sanitize;
 use crate::document::Document;
 use crate::fault::Fault;
@@ -32,16 +32,16 @@ fn render_endpoint(
         .with("job_name", format!("podMonitor/{}/{index}", monitor.path()))
         .with("kubernetes_sd_configs", vec![scrape::discovery(scene, "pod", namespaces, node)])
         .with("relabel_configs", rules(scene, monitor, endpoint)?);
-    Ok(limits_of!(spec).set(scene, fields).into())
+    Ok(scrape::limit(scene, &spec.limits, fields).into())
 }
 
 fn rules(scene: &Scene<'_>, monitor: &PodMonitor, endpoint: &Endpoint) -> Result<Vec<Document>, Fault> {
     let spec = &monitor.spec;
-    let named = endpoint.port.clone().filter(|port| !port.is_empty()).map(scrape::Port::Name);
-    let port = named.or_else(|| scrape::port(&endpoint.target_port));
+    let named = endpoint.scrape.port.clone().filter(|port| !port.is_empty()).map(scrape::Port::Name);
+    let port = named.or_else(|| scrape::port(&endpoint.scrape.target_port));
 
     let mut rules = vec![relabel::job_name().into()];
-    if endpoint.filter_running == Some(true) {
+    if endpoint.scrape.filter_running == Some(true) {
         rules.push(scrape::running());
     }
     rules.extend(relabel::selector("pod", &spec.selector)?);
@@ -53,7 +53,7 @@ fn rules(scene: &Scene<'_>, monitor: &PodMonitor, endpoint: &Endpoint) -> Result
         rules.push(relabel::copy("pod", label, "job"));
     }
     rules.extend(port.map(|port| Document::from(Rule::constant("endpoint", &port.title()))));
-    rules.extend(relabel::rules("relabelings", &endpoint.relabelings)?);
+    rules.extend(relabel::rules("relabelings", &endpoint.scrape.relabelings)?);
     scrape::enforce(scene, monitor.space(), &mut rules);
     rules.extend(scrape::shard(scene, "__address__"));
     Ok(rules)

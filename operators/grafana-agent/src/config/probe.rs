@@ -4,8 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::access::Access;
 use super::relabel::{self, Rule};
-use super::scrape::{self, limits_of};
-use super::{Scene, timing};
+use super::{Scene, scrape, timing};
 use crate::document::{Document, Fields};
 use crate::fault::Fault;
 use crate::kinds::{Named as _, Probe, ProbeIngress, ProbeStatic, Tls};
@@ -37,7 +36,7 @@ pub(super) fn render(scene: &Scene<'_>, probe: &Probe) -> Result<Document, Fault
         .text("scheme", &prober.scheme)
         .text("proxy_url", &prober.proxy_url)
         .maybe("params", module.map(|module| Fields::new().with("module", vec![module])))
-        .maybe("tls_config", access.tls(&spec.tls_config.as_ref().map(Tls::from))?)
+        .maybe("tls_config", access.tls(&spec.tls_config.clone().map(Tls::from))?)
         .maybe("bearer_token", token)
         .maybe("basic_auth", basic_auth)
         .maybe("authorization", authorization)
@@ -61,7 +60,7 @@ pub(super) fn render(scene: &Scene<'_>, probe: &Probe) -> Result<Document, Fault
     }
     let metric_rules = scrape::metric_rules(scene, namespace, false, &spec.metric_relabelings)?;
     let fields = fields.with("relabel_configs", all).filled("metric_relabel_configs", metric_rules);
-    Ok(limits_of!(spec).set(scene, fields).into())
+    Ok(scrape::limit(scene, &spec.limits, fields).into())
 }
 
 type Parts = (Fields, Vec<Document>);

@@ -7,42 +7,17 @@ use super::relabel::{self, Rule};
 use super::{Scene, timing};
 use crate::document::{Document, Fields};
 use crate::fault::Fault;
-use crate::kinds::{Endpoint, NamespaceSelector, Relabeling};
+use crate::kinds::{Endpoint, Limits, NamespaceSelector, Relabeling};
 
-/// The limits of a monitor.
-pub(super) struct Limits {
-    pub(super) sample: Option<i64>,
-    pub(super) target: Option<i64>,
-    pub(super) label: Option<i64>,
-    pub(super) label_name_length: Option<i64>,
-    pub(super) label_value_length: Option<i64>,
-}
-
-/// The limits of a monitor of that kind.
-macro_rules! limits_of {
-    ($spec:expr) => {
-        $crate::config::scrape::Limits {
-            sample: $spec.sample_limit,
-            target: $spec.target_limit,
-            label: $spec.label_limit,
-            label_name_length: $spec.label_name_length_limit,
-            label_value_length: $spec.label_value_length_limit,
-        }
-    };
-}
-pub(super) use limits_of;
-
-impl Limits {
-    /// Sets them, none above what the agent enforces.
-    pub(super) fn set(&self, scene: &Scene<'_>, fields: Fields) -> Fields {
-        let metrics = &scene.agent.spec.metrics;
-        fields
-            .number("sample_limit", lowest(self.sample, metrics.enforced_sample_limit))
-            .number("target_limit", lowest(self.target, metrics.enforced_target_limit))
-            .number("label_limit", self.label)
-            .number("label_name_length_limit", self.label_name_length)
-            .number("label_value_length_limit", self.label_value_length)
-    }
+/// Sets the limits of a monitor, none above what the agent enforces.
+pub(super) fn limit(scene: &Scene<'_>, limits: &Limits, fields: Fields) -> Fields {
+    let metrics = &scene.agent.spec.metrics;
+    fields
+        .number("sample_limit", lowest(limits.sample_limit, metrics.enforced_sample_limit))
+        .number("target_limit", lowest(limits.target_limit, metrics.enforced_target_limit))
+        .number("label_limit", limits.label_limit)
+        .number("label_name_length_limit", limits.label_name_length_limit)
+        .number("label_value_length_limit", limits.label_value_length_limit)
 }
 
 /// The lower of two limits; 0 is none.
@@ -54,13 +29,14 @@ fn lowest(user: Option<i64>, enforced: Option<i64>) -> Option<i64> {
 /// The fields of one endpoint, other than where its targets are and how they are relabeled.
 pub(super) fn endpoint(scene: &Scene<'_>, namespace: &str, endpoint: &Endpoint) -> Result<Fields, Fault> {
     let metrics = &scene.agent.spec.metrics;
-    timing::check(&endpoint.interval, &endpoint.scrape_timeout, &metrics.scrape_interval)?;
+    let scrape = &endpoint.scrape;
+    timing::check(&scrape.interval, &scrape.scrape_timeout, &metrics.scrape_interval)?;
     deny_files(scene, endpoint)?;
     let access = Access::strict(scene.assets, namespace);
-    let token = access.value(&endpoint.bearer_token_secret)?;
-    let basic_auth = access.basic_auth(&endpoint.basic_auth)?;
-    let authorization = access.authorization(&endpoint.authorization)?;
-    let oauth2 = access.oauth2(&endpoint.oauth2)?;
+    let token = access.value(&scrape.bearer_token_secret)?;
+    let basic_auth = access.basic_auth(&scrape.basic_auth)?;
+    let authorization = access.authorization(&scrape.authorization)?;
+    let oauth2 = access.oauth2(&scrape.oauth2)?;
     let file = endpoint.bearer_token_file.as_deref().is_some_and(|file| !file.is_empty());
     one_of(&[
         ("basicAuth", basic_auth.is_some()),
@@ -69,26 +45,26 @@ pub(super) fn endpoint(scene: &Scene<'_>, namespace: &str, endpoint: &Endpoint) 
         ("bearerTokenSecret", token.is_some()),
         ("bearerTokenFile", file),
     ])?;
-    let honor_labels = endpoint.honor_labels == Some(true) && metrics.override_honor_labels != Some(true);
-    let params = endpoint.params.iter().map(|(name, values)| (name.clone(), values.clone().into())).collect();
+    let honor_labels = scrape.honor_labels == Some(true) && metrics.override_honor_labels != Some(true);
+    let params = scrape.params.iter().map(|(name, values)| (name.clone(), values.clone().into())).collect();
     let fields = Fields::new()
         .with("honor_labels", honor_labels)
-        .maybe("honor_timestamps", honor_timestamps(scene, endpoint.honor_timestamps))
-        .text("scrape_interval", &endpoint.interval)
-        .text("scrape_timeout", &endpoint.scrape_timeout)
-        .text("metrics_path", &endpoint.path)
-        .text("proxy_url", &endpoint.proxy_url)
+        .maybe("honor_timestamps", honor_timestamps(scene, scrape.honor_timestamps))
+        .text("scrape_interval", &scrape.interval)
+        .text("scrape_timeout", &scrape.scrape_timeout)
+        .text("metrics_path", &scrape.path)
+        .text("proxy_url", &scrape.proxy_url)
         .filled("params", Document::Map(params))
-        .text("scheme", &endpoint.scheme)
-        .maybe("follow_redirects", endpoint.follow_redirects)
-        .maybe("enable_http2", endpoint.enable_http2.filter(|enabled| !enabled))
+        .text("scheme", &scrape.scheme)
+        .maybe("follow_redirects", scrape.follow_redirects)
+        .maybe("enable_http2", scrape.enable_http2.filter(|enabled| !enabled))
         .maybe("tls_config", access.tls(&endpoint.tls_config)?)
         .text("bearer_token_file", &endpoint.bearer_token_file)
         .maybe("bearer_token", token)
         .maybe("basic_auth", basic_auth)
         .maybe("authorization", authorization)
         .maybe("oauth2", oauth2);
-    let relabelings = metric_rules(scene, namespace, honor_labels, &endpoint.metric_relabelings)?;
+    let relabelings = metric_rules(scene, namespace, honor_labels, &scrape.metric_relabelings)?;
     Ok(fields.filled("metric_relabel_configs", relabelings))
 }
 

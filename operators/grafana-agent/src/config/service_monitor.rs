@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::relabel::{self, Rule};
-use super::scrape::{self, limits_of};
+use super::scrape;
 use crate::assets::sanitize;
 use crate::document::Document;
 use crate::fault::Fault;
@@ -32,13 +32,13 @@ fn render_endpoint(
         .with("job_name", format!("serviceMonitor/{}/{index}", monitor.path()))
         .with("kubernetes_sd_configs", vec![scrape::discovery(scene, "endpoints", namespaces, node)])
         .with("relabel_configs", rules(scene, monitor, endpoint)?);
-    Ok(limits_of!(spec).set(scene, fields).into())
+    Ok(scrape::limit(scene, &spec.limits, fields).into())
 }
 
 fn rules(scene: &Scene<'_>, monitor: &ServiceMonitor, endpoint: &Endpoint) -> Result<Vec<Document>, Fault> {
     let spec = &monitor.spec;
-    let named = endpoint.port.as_deref().filter(|port| !port.is_empty());
-    let port = scrape::port(&endpoint.target_port);
+    let named = endpoint.scrape.port.as_deref().filter(|port| !port.is_empty());
+    let port = scrape::port(&endpoint.scrape.target_port);
     let target = |kind: &str, label: &str| {
         let source = [
             "__meta_kubernetes_endpoint_address_target_kind",
@@ -57,7 +57,7 @@ fn rules(scene: &Scene<'_>, monitor: &ServiceMonitor, endpoint: &Endpoint) -> Re
     }
     rules.extend([target("Node", "node"), target("Pod", "pod")]);
     rules.extend(scrape::origins());
-    if endpoint.filter_running == Some(true) {
+    if endpoint.scrape.filter_running == Some(true) {
         rules.push(scrape::running());
     }
     rules.extend(spec.target_labels.iter().map(|label| relabel::copy("service", label, &sanitize(label))));
@@ -68,7 +68,7 @@ fn rules(scene: &Scene<'_>, monitor: &ServiceMonitor, endpoint: &Endpoint) -> Re
     }
     let title = named.map(str::to_owned).or_else(|| port.as_ref().map(scrape::Port::title));
     rules.extend(title.map(|title| Document::from(Rule::constant("endpoint", &title))));
-    rules.extend(relabel::rules("relabelings", &endpoint.relabelings)?);
+    rules.extend(relabel::rules("relabelings", &endpoint.scrape.relabelings)?);
     scrape::enforce(scene, monitor.space(), &mut rules);
     rules.extend(scrape::shard(scene, "__address__"));
     Ok(rules)

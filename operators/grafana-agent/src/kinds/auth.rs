@@ -34,12 +34,9 @@ pub struct Authorization {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiServerAuthorization {
-    /// The scheme; `Bearer` if it is not given.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub scheme: Option<String>,
-    /// The key of a Secret that holds what follows the scheme.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub credentials: Option<SecretKeySelector>,
+    /// What is not read from a file.
+    #[serde(flatten)]
+    pub safe: Authorization,
     /// A file in the agent's container that holds what follows the scheme.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials_file: Option<String>,
@@ -101,21 +98,9 @@ pub struct SafeTls {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// The certificate of the authority that the server is checked against.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ca: Option<SecretOrConfigMap>,
-    /// The client's certificate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cert: Option<SecretOrConfigMap>,
-    /// The key of a Secret that holds the client's private key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_secret: Option<SecretKeySelector>,
-    /// The name that the server's certificate must be for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_name: Option<String>,
-    /// Whether any certificate of the server is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub insecure_skip_verify: Option<bool>,
+    /// What is not read from files.
+    #[serde(flatten)]
+    pub safe: SafeTls,
     /// A file in the agent's container with the authority's certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
@@ -127,17 +112,9 @@ pub struct Tls {
     pub key_file: Option<String>,
 }
 
-impl From<&SafeTls> for Tls {
-    fn from(safe: &SafeTls) -> Self {
-        let safe = safe.clone();
-        Self {
-            ca: safe.ca,
-            cert: safe.cert,
-            key_secret: safe.key_secret,
-            server_name: safe.server_name,
-            insecure_skip_verify: safe.insecure_skip_verify,
-            ..Self::default()
-        }
+impl From<SafeTls> for Tls {
+    fn from(safe: SafeTls) -> Self {
+        Self { safe, ..Self::default() }
     }
 }
 

@@ -1,4 +1,6 @@
 //! ServiceMonitor, PodMonitor and Probe: the Prometheus Operator's kinds, as far as version 0.66 has fields.
+//!
+//! They are somebody else's, and there may be thousands: they have a status only while something is wrong with them.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +30,7 @@ const DURATION: &str = concat!(
     category = "prometheus-operator",
     namespaced,
     status = "SelectedStatus",
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message"}"#,
+    printcolumn = r#"{"name": "Left out because", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Degraded\")].message"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -51,6 +52,27 @@ pub struct ServiceMonitorSpec {
     /// The namespaces of the Services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<NamespaceSelector>,
+    /// Limits.
+    #[serde(flatten)]
+    pub limits: Limits,
+    /// What more is known of a target when it is relabeled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attach_metadata: Option<AttachMetadata>,
+}
+
+/// What more is known of a target when it is relabeled.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachMetadata {
+    /// The labels of its node. The agent must be allowed to read nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<bool>,
+}
+
+/// How much there may be of a monitor's targets, samples and labels; 0 is no limit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
     /// How many samples one scrape may give.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_limit: Option<i64>,
@@ -66,25 +88,28 @@ pub struct ServiceMonitorSpec {
     /// How long the value of a label may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_value_length_limit: Option<i64>,
-    /// What more is known of a target when it is relabeled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attach_metadata: Option<AttachMetadata>,
-}
-
-/// What more is known of a target when it is relabeled.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AttachMetadata {
-    /// The labels of its node. The agent must be allowed to read nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<bool>,
 }
 
 /// A port of a Service to scrape.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// The name of the Service's port. It comes before `targetPort`.
+    /// What is the same for the ports of pods.
+    #[serde(flatten)]
+    pub scrape: Scrape,
+    /// TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_config: Option<Tls>,
+    /// A file in the agent's container with a bearer token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bearer_token_file: Option<String>,
+}
+
+/// What is the same for the ports of Services and of pods.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Scrape {
+    /// The name of the port. It comes before `targetPort`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
     /// The name or number of the container's port.
@@ -108,12 +133,6 @@ pub struct Endpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = DURATION))]
     pub scrape_timeout: Option<String>,
-    /// TLS.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls_config: Option<Tls>,
-    /// A file in the agent's container with a bearer token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bearer_token_file: Option<String>,
     /// The key of a Secret with a bearer token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer_token_secret: Option<SecretKeySelector>,
@@ -163,8 +182,7 @@ pub struct Endpoint {
     category = "prometheus-operator",
     namespaced,
     status = "SelectedStatus",
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message"}"#,
+    printcolumn = r#"{"name": "Left out because", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Degraded\")].message"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -183,21 +201,9 @@ pub struct PodMonitorSpec {
     /// The namespaces of the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<NamespaceSelector>,
-    /// How many samples one scrape may give.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sample_limit: Option<i64>,
-    /// How many targets there may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_limit: Option<i64>,
-    /// How many labels a sample may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_limit: Option<i64>,
-    /// How long the name of a label may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_name_length_limit: Option<i64>,
-    /// How long the value of a label may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_value_length_limit: Option<i64>,
+    /// Limits.
+    #[serde(flatten)]
+    pub limits: Limits,
     /// What more is known of a target when it is relabeled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attach_metadata: Option<AttachMetadata>,
@@ -207,97 +213,18 @@ pub struct PodMonitorSpec {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetricsEndpoint {
-    /// The name of the container's port. It comes before `targetPort`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub port: Option<String>,
-    /// The name or number of the container's port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_port: Option<IntOrString>,
-    /// The path; `/metrics` if it is not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// `http` or `https`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["http", "https"]))]
-    pub scheme: Option<String>,
-    /// Parameters of the URL.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, Vec<String>>,
-    /// How often to scrape; as often as the agent says if it is not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = DURATION))]
-    pub interval: Option<String>,
-    /// How long a scrape may take: no longer than the interval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = DURATION))]
-    pub scrape_timeout: Option<String>,
+    /// What is the same for the ports of Services.
+    #[serde(flatten)]
+    pub scrape: Scrape,
     /// TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_config: Option<SafeTls>,
-    /// The key of a Secret with a bearer token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bearer_token_secret: Option<SecretKeySelector>,
-    /// The `Authorization` header.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub authorization: Option<Authorization>,
-    /// Whether labels of the samples come before those of the target.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub honor_labels: Option<bool>,
-    /// Whether times of the samples are taken over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub honor_timestamps: Option<bool>,
-    /// A user name and a password.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub basic_auth: Option<BasicAuth>,
-    /// OAuth 2.0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oauth2: Option<OAuth2>,
-    /// The steps that rewrite or drop samples.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub metric_relabelings: Vec<Relabeling>,
-    /// The steps that rewrite or drop targets.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub relabelings: Vec<Relabeling>,
-    /// The proxy to go through.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proxy_url: Option<String>,
-    /// Whether a redirection is followed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub follow_redirects: Option<bool>,
-    /// Whether HTTP/2 is tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enable_http2: Option<bool>,
-    /// Whether pods that have failed or finished are dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filter_running: Option<bool>,
 }
 
 impl From<&PodMetricsEndpoint> for Endpoint {
     fn from(endpoint: &PodMetricsEndpoint) -> Self {
-        let endpoint = endpoint.clone();
-        Self {
-            port: endpoint.port,
-            target_port: endpoint.target_port,
-            path: endpoint.path,
-            scheme: endpoint.scheme,
-            params: endpoint.params,
-            interval: endpoint.interval,
-            scrape_timeout: endpoint.scrape_timeout,
-            tls_config: endpoint.tls_config.as_ref().map(Tls::from),
-            bearer_token_file: None,
-            bearer_token_secret: endpoint.bearer_token_secret,
-            authorization: endpoint.authorization,
-            honor_labels: endpoint.honor_labels,
-            honor_timestamps: endpoint.honor_timestamps,
-            basic_auth: endpoint.basic_auth,
-            oauth2: endpoint.oauth2,
-            metric_relabelings: endpoint.metric_relabelings,
-            relabelings: endpoint.relabelings,
-            proxy_url: endpoint.proxy_url,
-            follow_redirects: endpoint.follow_redirects,
-            enable_http2: endpoint.enable_http2,
-            filter_running: endpoint.filter_running,
-        }
+        let PodMetricsEndpoint { scrape, tls_config } = endpoint.clone();
+        Self { scrape, tls_config: tls_config.map(Tls::from), bearer_token_file: None }
     }
 }
 
@@ -312,8 +239,7 @@ impl From<&PodMetricsEndpoint> for Endpoint {
     category = "prometheus-operator",
     namespaced,
     status = "SelectedStatus",
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message"}"#,
+    printcolumn = r#"{"name": "Left out because", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Degraded\")].message"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -357,21 +283,9 @@ pub struct ProbeSpec {
     /// The steps that rewrite or drop samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metric_relabelings: Vec<Relabeling>,
-    /// How many samples one probe may give.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sample_limit: Option<i64>,
-    /// How many targets there may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_limit: Option<i64>,
-    /// How many labels a sample may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_limit: Option<i64>,
-    /// How long the name of a label may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_name_length_limit: Option<i64>,
-    /// How long the value of a label may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_value_length_limit: Option<i64>,
+    /// Limits.
+    #[serde(flatten)]
+    pub limits: Limits,
 }
 
 /// A prober.

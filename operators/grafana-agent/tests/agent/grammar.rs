@@ -289,7 +289,7 @@ fn every_fixture_renders_within_the_grammar() {
     }
 }
 
-fn check(value: &Value, name: &str, place: &str) {
+pub(crate) fn check(value: &Value, name: &str, place: &str) {
     if name == "-" {
         return;
     }

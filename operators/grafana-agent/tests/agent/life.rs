@@ -71,6 +71,106 @@ async fn what_is_selected_comes_and_goes_by_labels_of_objects_and_of_namespaces(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_touches_exactly_the_agents_that_it_concerns() {
+    const AGENTS: &str = "
+apiVersion: monitoring.grafana.com/v1alpha1
+kind: MetricsInstance
+metadata: {name: red, labels: {colour: red}}
+spec: {serviceMonitorSelector: {matchLabels: {colour: red}}}
+---
+apiVersion: monitoring.grafana.com/v1alpha1
+kind: MetricsInstance
+metadata: {name: blue, labels: {colour: blue}}
+spec: {serviceMonitorSelector: {matchLabels: {colour: blue}}}
+---
+apiVersion: monitoring.grafana.com/v1alpha1
+kind: GrafanaAgent
+metadata: {name: red-a}
+spec: {metrics: {instanceSelector: {matchLabels: {colour: red}}}}
+---
+apiVersion: monitoring.grafana.com/v1alpha1
+kind: GrafanaAgent
+metadata: {name: red-b}
+spec: {metrics: {instanceSelector: {matchLabels: {colour: red}}, shards: 2}}
+---
+apiVersion: monitoring.grafana.com/v1alpha1
+kind: GrafanaAgent
+metadata: {name: blue}
+spec: {metrics: {instanceSelector: {matchLabels: {colour: blue}}}}
+";
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(AGENTS).await;
+    harbour.ready().await;
+    harbour.settle().await;
+    let secrets = harbour.api::<Secret>();
+    let versions = async || {
+        let mut versions = Vec::new();
+        for agent in ["red-a-config", "red-b-config", "blue-config"] {
+            versions.push(secrets.get(agent).await.unwrap().resource_version().unwrap());
+        }
+        versions
+    };
+    let touched = async |before: &[String]| {
+        let after = versions().await;
+        before.iter().zip(&after).map(|(before, after)| before != after).collect::<Vec<_>>()
+    };
+    let monitors = harbour.api::<ServiceMonitor>();
+    let monitor = json!({"metadata": {"name": "m", "labels": {"colour": "red"}},
+        "spec": {"selector": {}, "endpoints": [{"port": "web"}]}});
+    let before = versions().await;
+    monitors.create(&PostParams::default(), &serde_json::from_value(monitor).unwrap()).await.unwrap();
+    harbour.settle().await;
+    assert_eq!(touched(&before).await, [true, true, false], "it entered the selector of two");
+
+    let before = versions().await;
+    let blue = Patch::Merge(json!({"metadata": {"labels": {"colour": "blue"}}}));
+    monitors.patch("m", &PatchParams::default(), &blue).await.unwrap();
+    harbour.settle().await;
+    assert_eq!(touched(&before).await, [true, true, true], "it left two, and entered that of the third");
+
+    let before = versions().await;
+    monitors.delete("m", &DeleteParams::default()).await.unwrap();
+    harbour.settle().await;
+    assert_eq!(touched(&before).await, [false, false, true], "it is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_monitor_that_is_well_is_never_written_to() {
+    let harbour = up().await;
+    let monitors = harbour.api::<ServiceMonitor>();
+    let change = |endpoint: Value| Patch::Merge(json!({"spec": {"endpoints": [endpoint]}}));
+    let monitor = monitors.get("agent-sample-shop").await.unwrap();
+    assert!(monitor.status.is_none());
+
+    let bad = change(json!({"port": "web", "interval": "10s", "scrapeTimeout": "20s"}));
+    let after = monitors.patch("agent-sample-shop", &PatchParams::default(), &bad).await.unwrap();
+    harbour.settle().await;
+    let monitor = monitors.get("agent-sample-shop").await.unwrap();
+    assert_ne!(monitor.resource_version(), after.resource_version(), "it is told what is wrong");
+    let status = serde_json::to_value(monitor.status.unwrap()).unwrap();
+    assert!(message(&status, "Degraded").contains("scrapeTimeout 20s is longer"), "{status:#}");
+
+    let good = change(json!({"port": "web"}));
+    monitors.patch("agent-sample-shop", &PatchParams::default(), &good).await.unwrap();
+    harbour.settle().await;
+    let monitor = monitors.get("agent-sample-shop").await.unwrap();
+    let left = serde_json::to_value(&monitor.status).unwrap();
+    assert!(left.is_null() || left == json!({}), "what was wrong is taken back: {left}");
+
+    let edit = change(json!({"port": "admin"}));
+    let after = monitors.patch("agent-sample-shop", &PatchParams::default(), &edit).await.unwrap();
+    harbour.settle().await;
+    let monitor = monitors.get("agent-sample-shop").await.unwrap();
+    assert_eq!(monitor.resource_version(), after.resource_version());
+
+    monitors.patch("agent-sample-shop", &PatchParams::default(), &bad).await.unwrap();
+    harbour.settle().await;
+    let monitor = monitors.get("agent-sample-shop").await.unwrap();
+    let status = serde_json::to_value(monitor.status.unwrap()).unwrap();
+    assert!(message(&status, "Degraded").contains("scrapeTimeout 20s is longer"), "once more: {status:#}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_bad_monitor_is_left_out_alone_and_comes_back() {
     let harbour = up().await;
     harbour.api::<Secret>().delete("agent-sample-shop", &DeleteParams::default()).await.unwrap();
@@ -163,17 +263,24 @@ kind: MetricsInstance
 metadata: {name: metrics}
 spec: {serviceMonitorSelector: {}, remoteWrite: [{url: http://x}]}
 ---
-apiVersion: monitoring.coreos.com/v1
-kind: ServiceMonitor
-metadata: {name: shop}
-spec: {selector: {}, endpoints: [{port: web}]}
----
 apiVersion: monitoring.grafana.com/v1alpha1
 kind: GrafanaAgent
 metadata: {name: agent}
 spec: {metrics: {shards: 2, instanceSelector: {}}}
 ";
-    Matrix::new(operator, &[MANIFEST]).run().await;
+    // One good monitor, and one that is told of its fault.
+    const MONITORS: &str = "
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: shop}
+spec: {selector: {}, endpoints: [{port: web}]}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: Probe
+metadata: {name: front}
+spec: {prober: {url: x}}
+";
+    Matrix::new(operator, &[MANIFEST]).beside(MONITORS).run().await;
 }
 
 /// The sample, ready.

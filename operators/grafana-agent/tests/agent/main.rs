@@ -4,8 +4,12 @@
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod conformance;
+mod fields;
 mod grammar;
+mod kubelet;
 mod life;
+mod permissions;
 mod relabel;
 mod rendering;
 mod schemas;
+mod workloads;

@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use windlass::Context;
 use windlass_grafana_agent::manifests::{Manifests, Rendered, Type};
 
 use crate::relabel::{self, Labels};
@@ -139,6 +139,74 @@ fn references_that_would_share_a_name_are_told_apart() {
 }
 
 #[test]
+fn an_empty_replacement_empties_a_label() {
+    let rule = json!({"sourceLabels": ["a", "b"], "separator": "", "targetLabel": "t", "replacement": ""});
+    let mut objects = base(json!({}));
+    objects.push(monitor("m", json!({"relabelings": [rule], "metricRelabelings": [rule]})));
+    let (_, tree) = render(&objects, Type::Metrics);
+    let scrape = &jobs(&tree)["serviceMonitor/space/m/0"];
+    let rules = scrape["relabel_configs"].as_array().unwrap();
+    let expected =
+        json!({"source_labels": ["a", "b"], "separator": "", "target_label": "t", "replacement": ""});
+    assert!(rules.contains(&expected) && scrape["metric_relabel_configs"] == json!([expected]), "{scrape:#}");
+}
+
+/// A rule as somebody who means no good might write it.
+fn any_rule(context: &Context) -> Value {
+    const LABELS: [&str; 6] = ["ns", "__address__", "__param_target", "instance", "__tmp_hash", "other"];
+    const EXPRESSIONS: [&str; 5] = ["(.*)", "ns", "__.*", "(a)|(b)", ".+"];
+    const TEXTS: [&str; 5] = ["$1", "", "ns", "mine", "${1}x"];
+    let of = |list: &[&str]| list[context.below(list.len() as u64) as usize].to_owned();
+    let mut rule =
+        json!({"sourceLabels": [of(&LABELS)], "regex": of(&EXPRESSIONS), "replacement": of(&TEXTS)});
+    let action = of(&["replace", "replace", "labeldrop", "labelkeep", "labelmap", "uppercase"]);
+    if matches!(action.as_str(), "replace" | "uppercase") {
+        rule["targetLabel"] = json!(of(&LABELS));
+    }
+    rule["action"] = json!(action);
+    rule
+}
+
+#[tokio::test]
+async fn whatever_rules_say_the_label_holds_and_a_target_has_one_shard_at_most() {
+    for seed in 0..150 {
+        let context = Context::seeded(seed);
+        let rules = |most: u64| (0..context.below(most)).map(|_| any_rule(&context)).collect::<Vec<_>>();
+        let honor = context.below(2) == 0;
+        let shards = 1 + context.below(4) as usize;
+        let mut objects = base(json!({"enforcedNamespaceLabel": "ns", "shards": shards}));
+        objects.push(monitor(
+            "m",
+            json!({"honorLabels": honor, "relabelings": rules(5), "metricRelabelings": rules(5)}),
+        ));
+        let targets = json!({"staticConfig": {"static": ["x"], "relabelingConfigs": rules(5)}});
+        objects.push(probe("p", targets));
+        let (_, tree) = render(&objects, Type::Metrics);
+        for (job, scrape) in jobs(&tree) {
+            for target in 0..10 {
+                let labels = Labels::from([
+                    ("__address__".into(), format!("10.0.0.{target}:80")),
+                    ("ns".into(), "theirs".into()),
+                ]);
+                let kept: Vec<Labels> = (0..shards)
+                    .filter_map(|shard| relabel::run(&scrape["relabel_configs"], labels.clone(), shard))
+                    .collect();
+                assert!(kept.len() <= 1, "seed {seed}, {job}: on {} of {shards} shards", kept.len());
+                let Some(target) = kept.first() else { continue };
+                assert_eq!(target["ns"], "space", "seed {seed}, {job}");
+                // A sample that claims the label itself.
+                let honored = honor && job.starts_with("serviceMonitor/");
+                let claims = if honored { "claimed" } else { "space" };
+                let sample = Labels::from([("__name__".into(), "up".into()), ("ns".into(), claims.into())]);
+                if let Some(sample) = relabel::run(&scrape["metric_relabel_configs"], sample, 0) {
+                    assert_eq!(sample["ns"], "space", "seed {seed}, {job}, honorLabels {honor}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn the_order_of_objects_does_not_matter() {
     let mut objects = base(json!({"shards": 2}));
     for index in 0..20 {
@@ -244,8 +312,7 @@ fn the_lower_limit_counts() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "it measures")]
-fn a_thousand_monitors_render_in_a_moment_and_fit_into_a_secret() {
+fn a_thousand_monitors_fit_into_a_secret() {
     let mut manifests = Manifests::default();
     for object in base(json!({"shards": 3})) {
         manifests.add(&object.to_string(), "test").unwrap();
@@ -258,10 +325,7 @@ fn a_thousand_monitors_render_in_a_moment_and_fit_into_a_secret() {
             [{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node", "regex": "(.+)-x"}]}]);
         manifests.add(&one.to_string(), "test").unwrap();
     }
-    let start = Instant::now();
     let rendered = manifests.render(Type::Metrics).unwrap();
-    // An unoptimised build on a busy machine.
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(rendered.troubles.is_empty());
     assert_eq!(rendered.yaml.matches("job_name").count(), 2 * 2000);
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -51,6 +51,9 @@ fn they_have_a_status_columns_and_a_size_that_etcd_takes() {
         assert!(size < 256 * 1024, "{}: {size} bytes", crd.spec.names.kind);
         assert!(version.subresources.as_ref().unwrap().status.is_some());
         let columns = version.additional_printer_columns.as_ref().unwrap();
-        assert!(columns.iter().any(|column| column.name == "Ready") && columns.len() >= 3);
+        // The Prometheus Operator's kinds have a status only while something is wrong.
+        let ours = crd.spec.group == "monitoring.grafana.com";
+        let says = if ours { "Ready" } else { "Left out because" };
+        assert!(columns.iter().any(|column| column.name == says) && columns.len() >= 2);
     }
 }
