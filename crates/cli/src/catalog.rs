@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use windlass::Operator;
+use windlass_grafana_agent::kubelet::{KubeletService, with_kubelet_service};
 
 /// An operator and what to try it with.
 pub(crate) struct Entry {
@@ -9,6 +10,10 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// Makes it.
     pub(crate) operator: fn() -> Operator,
+    /// Has it keep a Service of all kubelets, if it can.
+    pub(crate) kubelet_service: Option<fn(Operator, KubeletService) -> Operator>,
+    /// Manifests of what has to be there before it starts.
+    pub(crate) preparation: &'static [&'static str],
     /// Manifests to try it with.
     pub(crate) samples: &'static [&'static str],
     /// What to try with them.
@@ -38,6 +43,8 @@ pub(crate) const OPERATORS: &[Entry] = &[
     Entry {
         name: "monocle",
         operator: windlass_monocle::operator,
+        kubelet_service: None,
+        preparation: &[],
         samples: &[windlass_monocle::SAMPLE],
         tries: &[
             both("get monocle", "how it is"),
@@ -50,6 +57,8 @@ pub(crate) const OPERATORS: &[Entry] = &[
     Entry {
         name: "grafana-agent",
         operator: windlass_grafana_agent::operator,
+        kubelet_service: Some(with_kubelet_service),
+        preparation: &[],
         samples: &[windlass_grafana_agent::SAMPLE],
         tries: &[
             both("get grafanaagent", "what is in"),
@@ -65,7 +74,26 @@ pub(crate) const OPERATORS: &[Entry] = &[
             both("delete grafanaagent agent-sample", "nothing is left"),
         ],
     },
+    Entry {
+        name: "kiagnose",
+        operator: windlass_kiagnose::operator,
+        kubelet_service: None,
+        preparation: &[windlass_kiagnose::PREPARATION],
+        samples: &[windlass_kiagnose::SAMPLE],
+        tries: &[
+            both("get checkup", "its verdict"),
+            kubectl("get checkup echo -o 'jsonpath={.status.results}'", "what it found out"),
+            kubectl("annotate checkup echo kiagnose.io/rerun=1 --overwrite", "another run"),
+            both("get deployment,pod -n kiagnose", "the checkup controller, a process of its own"),
+            kubectl("delete deployment kiagnose-checkup-controller -n kiagnose", "it is back at once"),
+            both("delete checkup echo", "nothing is left"),
+        ],
+    },
 ];
+
+/// Images that this program stands for by itself, and the command that does.
+pub(crate) const IMAGES: &[(&str, &str)] =
+    &[("quay.io/kiagnose/kiagnose-operator", "kiagnose"), ("quay.io/kiagnose/echo-checkup", "echo-checkup")];
 
 /// The operators of these names; all of them where there is none.
 pub(crate) fn select(names: &[String]) -> Result<Vec<&'static Entry>> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use http::header::{HeaderValue, USER_AGENT};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -13,6 +14,9 @@ pub(crate) struct Target {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
+
+/// Who asks, as servers see it.
+const USER: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
 /// Where `windlass up` leaves its kubeconfig unless told otherwise.
 pub(crate) const DEFAULT_KUBECONFIG: &str = "windlass.kubeconfig";
@@ -26,7 +30,7 @@ impl Target {
             None if std::env::var_os("KUBECONFIG").is_none() && local.exists() => Some(local),
             None => None,
         };
-        let config = match file {
+        let mut config = match file {
             Some(file) => {
                 let read = Kubeconfig::read_from(&file)
                     .with_context(|| format!("failed to read kubeconfig {}", file.display()))?;
@@ -38,6 +42,8 @@ impl Target {
                 "found no cluster: start one with `windlass up`, or name a kubeconfig with --kubeconfig",
             )?,
         };
+        // By this audit logs tell who asked.
+        config.headers.push((USER_AGENT, HeaderValue::from_static(USER)));
         Client::try_from(config).context("failed to set up a client")
     }
 }

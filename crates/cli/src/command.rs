@@ -1,10 +1,14 @@
 //! The commands and their help.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::{apply, delete, drydock, explain, get, grafana_agent, plan, run, up};
+use crate::{
+    apply, delete, drydock, explain, get, grafana_agent, kiagnose, manifests, node, plan, run, telemetry, up,
+};
 
 /// Build and run Kubernetes operators.
 ///
@@ -23,11 +27,20 @@ enum Command {
     Run(run::Arguments),
     Plan(plan::Arguments),
     Explain(explain::Arguments),
+    Manifests(manifests::Arguments),
     Drydock(drydock::Arguments),
+    Node(node::Arguments),
     Get(get::Arguments),
     Apply(apply::Arguments),
     Delete(delete::Arguments),
     GrafanaAgent(grafana_agent::Arguments),
+    #[command(hide = true)]
+    Kiagnose(kiagnose::Arguments),
+    #[command(hide = true)]
+    CheckupController(kiagnose::Arguments),
+    /// The echo checkup, as the container of a Checkup's Job
+    #[command(hide = true)]
+    EchoCheckup,
     /// Print the completions of a shell
     ///
     /// For example: windlass completions bash > /etc/bash_completion.d/windlass
@@ -39,30 +52,52 @@ enum Command {
 
 /// Runs the command that the arguments name.
 pub(crate) async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .with_writer(std::io::stderr)
-        .init();
+    let arguments = Arguments::parse_from(words());
+    let telemetry = match telemetry::start() {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
     let outcome = match arguments.command {
         Command::Up(arguments) => up::run(arguments).await,
         Command::Run(arguments) => run::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Plan(arguments) => plan::run(arguments).await,
         Command::Explain(arguments) => explain::run(arguments).await.map(|()| ExitCode::SUCCESS),
+        Command::Manifests(arguments) => manifests::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Drydock(arguments) => drydock::run(arguments).await.map(|()| ExitCode::SUCCESS),
+        Command::Node(arguments) => node::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Get(arguments) => get::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Apply(arguments) => apply::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Delete(arguments) => delete::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::GrafanaAgent(arguments) => grafana_agent::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Kiagnose(arguments) => kiagnose::operator(arguments).await.map(|()| ExitCode::SUCCESS),
+        Command::CheckupController(arguments) => {
+            kiagnose::controller(arguments).await.map(|()| ExitCode::SUCCESS)
+        }
+        Command::EchoCheckup => {
+            windlass_checkup_echo::run().await.map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "windlass", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)
         }
     };
+    telemetry.finish().await;
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// The command line. Called by the name of one of the programs that an image holds, this program is that.
+fn words() -> impl Iterator<Item = OsString> {
+    let mut words = std::env::args_os();
+    let called = words.next().unwrap_or_default();
+    let name = Path::new(&called).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let command = kiagnose::PROGRAMS.iter().find(|program| **program == name).map(OsString::from);
+    std::iter::once(called).chain(command).chain(words)
 }
 
 #[cfg(test)]

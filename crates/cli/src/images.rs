@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use windlass_drydock::node::{Behaviour, NodeOptions, Program};
 
+use crate::catalog;
+
 /// The options. Their name is also that of their group, which no other may have.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImageArguments {
@@ -36,8 +38,12 @@ enum Entry {
 }
 
 impl ImageArguments {
-    /// Tells the node. What is given by itself wins over the file.
+    /// Tells the node. What is given by itself wins over the file, and that over the images of this project.
     pub(crate) fn apply(&self, node: &NodeOptions) -> Result<()> {
+        let program = std::env::current_exe().context("failed to find this program itself")?;
+        for (image, command) in catalog::IMAGES {
+            node.images.set(image, Program::new(&program).with_arguments([*command]));
+        }
         if let Some(file) = &self.images {
             apply_file(file, node)
                 .with_context(|| format!("failed to read images from {}", file.display()))?;

@@ -10,15 +10,24 @@ mod explain;
 mod get;
 mod grafana_agent;
 mod images;
+mod kiagnose;
 mod manifest;
+mod manifests;
+mod node;
 mod plan;
 mod port;
 mod progress;
 mod run;
 mod signal;
+mod telemetry;
 mod up;
+mod webhooks;
 
 use std::process::ExitCode;
+
+/// A control plane in memory lives from small allocations on many threads, which this one is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

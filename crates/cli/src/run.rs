@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, Result};
-use windlass::{Context, LeaseName, Runtime};
+use anyhow::{Context as _, Result, bail};
+use windlass::{Context, LeaseName, ObjectName, Operator, Runtime};
+use windlass_grafana_agent::kubelet::KubeletService;
 
 use crate::cluster::Target;
+use crate::webhooks::WebhookArguments;
 use crate::{catalog, port, signal};
 
 /// Run operators against a cluster
@@ -41,15 +43,21 @@ pub(crate) struct Arguments {
     /// Where to serve metrics, health and explain; without it 127.0.0.1:9446 if that is free
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Keep a Service with the kubelets of all nodes, for a ServiceMonitor to select; for grafana-agent
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    kubelet_service: Option<KubeletService>,
+    #[command(flatten)]
+    webhooks: WebhookArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let operators = catalog::select(&arguments.operators)?;
     let client = arguments.target.client().await?;
     let lease = lease(&arguments, client.default_namespace());
+    let group = ObjectName::new(lease.namespace.clone(), lease.name.clone());
     let mut runtime = Runtime::new(client, Context::live());
-    for entry in operators {
-        runtime = runtime.host((entry.operator)());
+    for operator in hosted(&operators, arguments.kubelet_service.as_ref())? {
+        runtime = runtime.host(operator);
     }
     if arguments.install_crds {
         runtime = runtime.install_crds();
@@ -67,8 +75,25 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         place = format!(", metrics and explain on http://{}", listener.local_addr()?);
         runtime = runtime.listen(listener);
     }
-    eprintln!("running {}{place}; Ctrl-C stops", arguments.operators.join(", "));
+    let (runtime, webhooks) = arguments.webhooks.apply(runtime, &group)?;
+    eprintln!("running {}{place}{webhooks}; Ctrl-C stops", arguments.operators.join(", "));
     runtime.run(signal::stop()).await.context("failed to run the operators")
+}
+
+/// The operators, with the Service of kubelets where one is asked for.
+pub(crate) fn hosted(
+    entries: &[&catalog::Entry],
+    kubelets: Option<&KubeletService>,
+) -> Result<Vec<Operator>> {
+    let keepers = entries.iter().filter(|entry| entry.kubelet_service.is_some()).count();
+    if kubelets.is_some() && keepers == 0 {
+        bail!("none of these operators keeps a Service of kubelets; --kubelet-service is for grafana-agent");
+    }
+    let operators = entries.iter().map(|entry| match (entry.kubelet_service, kubelets) {
+        (Some(with), Some(service)) => with((entry.operator)(), service.clone()),
+        _ => (entry.operator)(),
+    });
+    Ok(operators.collect())
 }
 
 fn lease(arguments: &Arguments, namespace: &str) -> LeaseName {

@@ -1,5 +1,6 @@
 //! `windlass up`: the drydock, the operators and their samples, on this machine.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,13 +12,14 @@ use kube::api::DynamicObject;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::watch;
-use windlass::Runtime;
+use windlass::{Kind, ObjectName, Runtime};
 use windlass_drydock::Options;
 
 use crate::catalog::{self, Entry};
 use crate::cluster::DEFAULT_KUBECONFIG;
 use crate::images::ImageArguments;
 use crate::progress::{Board, State};
+use crate::webhooks::WebhookArguments;
 use crate::{drydock, manifest, port, signal};
 
 /// How long operators may take to stop.
@@ -51,6 +53,8 @@ pub(crate) struct Arguments {
     no_samples: bool,
     #[command(flatten)]
     images: ImageArguments,
+    #[command(flatten)]
+    webhooks: WebhookArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
@@ -59,9 +63,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.images.apply(&options.node)?;
     let (drydock, endpoint) = drydock::start(options, arguments.port, &arguments.kubeconfig).await?;
     eprintln!("drydock on https://{} (for developing and testing, never for production)", endpoint.address);
+    prepare(&operators, &drydock.client("windlass-up")).await?;
     let (stop, stopped) = watch::channel(false);
-    let mut running =
-        tokio::spawn(host(&operators, drydock.client("windlass-operators"), drydock.context(), stopped));
+    let client = drydock.client("windlass-operators");
+    let runtime = Runtime::new(client, drydock.context().clone()).install_crds();
+    let group = ObjectName::new(NAMESPACE, "windlass-up");
+    let (runtime, webhooks) = arguments.webhooks.apply(runtime, &group)?;
+    if !webhooks.is_empty() {
+        eprintln!("operators with{}", webhooks.trim_start_matches(','));
+    }
+    let mut running = tokio::spawn(host(&operators, runtime, stopped));
     let ended = tokio::select! {
         outcome = attend(&arguments, &operators, drydock.client("windlass-up")) => outcome,
         outcome = &mut running => match outcome {
@@ -80,14 +91,24 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     ended
 }
 
+/// Applies what has to be there before the operators start.
+async fn prepare(operators: &[&'static Entry], client: &Client) -> Result<()> {
+    for entry in operators {
+        for text in entry.preparation {
+            for object in manifest::read(text, &format!("the preparation of {}", entry.name))? {
+                manifest::apply(client, &object, NAMESPACE).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs the operators until they are stopped.
 fn host(
     operators: &[&'static Entry],
-    client: Client,
-    context: &windlass::Context,
+    mut runtime: Runtime,
     mut stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = Result<()>> + use<> {
-    let mut runtime = Runtime::new(client, context.clone()).install_crds();
     // For `windlass explain`; where another has it already, this one does without.
     if let Ok(listener) = TcpListener::bind(port::ADDRESS) {
         runtime = runtime.listen(listener);
@@ -115,7 +136,8 @@ async fn attend(arguments: &Arguments, operators: &[&'static Entry], client: Cli
     }
     let waited = async {
         let mut board = Board::new(samples.iter().map(manifest::title));
-        let outcome = come_up(&samples, &client, &mut board, arguments).await;
+        let reported = operators.iter().flat_map(|entry| (entry.operator)().reports()).collect();
+        let outcome = come_up(&samples, &reported, &client, &mut board, arguments).await;
         outcome.map(|()| board)
     };
     let board = waited.await?;
@@ -137,6 +159,7 @@ async fn attend(arguments: &Arguments, operators: &[&'static Entry], client: Cli
 /// Applies the samples and waits until they are ready; with --until-ready, no longer than its time.
 async fn come_up(
     samples: &[DynamicObject],
+    reported: &BTreeSet<Kind>,
     client: &Client,
     board: &mut Board,
     arguments: &Arguments,
@@ -147,7 +170,7 @@ async fn come_up(
             wait_for_kind(client, sample).await?;
             manifest::apply(client, sample, NAMESPACE).await?;
             let (api, _) = manifest::api(client, sample, NAMESPACE).await?;
-            watches.push(states(api, sample).boxed());
+            watches.push(states(api, sample, is_of(sample, reported)).boxed());
         }
         while !board.ready() {
             match watches.next().await {
@@ -170,14 +193,16 @@ async fn come_up(
 fn states(
     api: Api<DynamicObject>,
     sample: &DynamicObject,
+    reported: bool,
 ) -> impl futures::Stream<Item = (String, State)> + use<> {
     let title = manifest::title(sample);
     let name = sample.name_any();
-    let builtin = is_builtin(sample);
     watcher::watch_object(api, &name).filter_map(move |event| {
         let update = event.ok().map(|object| match object {
-            // No operator reports on a Secret.
-            Some(_) if builtin => (title.clone(), State { ready: true, text: "there".to_owned() }),
+            // No operator reports on a Secret, nor on what is quiet as long as it is well.
+            Some(object) if !reported && object.data["status"]["conditions"].is_null() => {
+                (title.clone(), State { ready: true, text: "there".to_owned() })
+            }
             object => (title.clone(), State::of(object.as_ref())),
         });
         std::future::ready(update)
@@ -205,6 +230,14 @@ async fn wait_for_kind(client: &Client, sample: &DynamicObject) -> Result<()> {
         }
     }
     bail!("the watch of definitions ended");
+}
+
+/// Whether its kind is one of these.
+fn is_of(sample: &DynamicObject, kinds: &BTreeSet<Kind>) -> bool {
+    let types = sample.types.as_ref();
+    types.is_some_and(|types| {
+        kinds.iter().any(|kind| kind.name() == types.kind && kind.api_version() == types.api_version)
+    })
 }
 
 /// Whether its kind is Kubernetes' own: groups of custom kinds have a dot.
