@@ -25,10 +25,6 @@ mod webhooks;
 
 use std::process::ExitCode;
 
-/// A control plane in memory lives from small allocations on many threads, which this one is made for.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[tokio::main]
 async fn main() -> ExitCode {
     command::main().await
