@@ -22,7 +22,6 @@ mod probe;
 mod quota;
 mod rbac;
 mod resources;
-mod schedule;
 mod scheduling;
 mod security;
 mod selector;

@@ -58,13 +58,13 @@ impl Hooks {
 impl Source {
     /// The webhooks at this moment, in the order in which they are called.
     fn hooks(&self, server: &Server) -> Arc<[Arc<Hook>]> {
+        // Asked before the objects are read, so that what changes meanwhile is read again.
         let newest = server.store.newest(self.table);
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if known.0 == newest {
             return Arc::clone(&known.1);
         }
         drop(known);
-        // Read before the objects, so that what changes meanwhile is read again.
         let (_, stored) = server.store.list(self.table, &Scope::All);
         let configurations = stored.iter().filter_map(|one| decoded(one).ok());
         let hooks: Arc<[Arc<Hook>]> =

@@ -1,10 +1,11 @@
 //! CronJobs.
 
 use serde_json::Value;
+use windlass_machinery::cron::Schedule;
 use windlass_machinery::invalid::FieldError;
 
 use super::field::{At, Errors, choice, has, is, not_negative, text};
-use super::{job, schedule};
+use super::job;
 
 const SPEC: At<'static> = At::new("spec");
 
@@ -28,7 +29,8 @@ fn whole_spec(out: &mut Errors, spec: &Value, was: Option<&Value>) {
     if schedule.is_empty() {
         out.push(FieldError::required(at, ""));
     } else {
-        out.extend(schedule::error(schedule).map(|why| FieldError::invalid(at, schedule, why)));
+        let unread = Schedule::parse(without_zone(schedule)).err();
+        out.extend(unread.map(|why| FieldError::invalid(at, schedule, why)));
         let had = was.is_some_and(|was| text(was, "schedule").contains("TZ"));
         let why = match (schedule.contains("TZ"), had, has(spec, "timeZone")) {
             (true, true, true) => Some("cannot use both timeZone field and TZ or CRON_TZ in schedule"),
@@ -53,6 +55,12 @@ fn whole_spec(out: &mut Errors, spec: &Value, was: Option<&Value>) {
         out.push(FieldError::not_supported(at.child("manualSelector"), true, ["nil", "false"]));
     }
     not_negative(out, spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], &SPEC);
+}
+
+/// A schedule without the time zone that some are written with: whether it may have one is asked apart.
+fn without_zone(schedule: &str) -> &str {
+    let zoned = ["TZ=", "CRON_TZ="].iter().any(|prefix| schedule.starts_with(prefix));
+    if zoned { schedule.split_once(' ').map_or("", |(_, rest)| rest).trim() } else { schedule }
 }
 
 fn time_zone(out: &mut Errors, spec: &Value) {
