@@ -189,6 +189,9 @@ func probe(path string, port, period, failures int32) *corev1.Probe {
 		},
 		PeriodSeconds:    period,
 		FailureThreshold: failures,
+		// The defaults: DeepDerivative leaves out empty texts and lists, but not a number that is zero.
+		TimeoutSeconds:   1,
+		SuccessThreshold: 1,
 	}
 }
 

@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Subcommand, ValueEnum};
 use windlass_grafana_agent::manifests::{Manifests, Type};
 
+use crate::apply;
+
 /// Render configurations of Grafana agents
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -22,7 +24,7 @@ enum Command {
     ///
     /// For example: windlass grafana-agent render --input manifests/ --type metrics
     Render {
-        /// A file of manifests, or a directory with such files
+        /// A file of manifests, or a directory with such files; `-` reads standard input
         #[arg(long, value_name = "DIR|FILE")]
         input: PathBuf,
         /// Which of its configurations
@@ -45,8 +47,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Command::Render { input, which } = &arguments.command;
     let mut manifests = Manifests::default();
     for file in files(input)? {
-        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-        manifests.add(&text, &file.display().to_string())?;
+        let name = file.display().to_string();
+        manifests.add(&apply::text(&name)?, &name)?;
     }
     let rendered = manifests.render(match which {
         Which::Metrics => Type::Metrics,
@@ -63,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The file, or the manifests of the directory and those below it, in order.
 fn files(input: &Path) -> Result<Vec<PathBuf>> {
-    if input.is_file() {
+    if !input.is_dir() {
         return Ok(vec![input.to_owned()]);
     }
     let mut files = Vec::new();

@@ -17,6 +17,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use windlass::{Halt, Invalid, Kind, Object, Plan, Primary, Query, Status, World};
 
+pub(crate) use self::pod::IMAGES;
 use crate::assets::{Contents, Lookup};
 use crate::config::Runs;
 use crate::kinds::{

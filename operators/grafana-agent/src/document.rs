@@ -5,12 +5,16 @@
 //! that. What comes out of a Secret is [`Document::Secret`] and always stays as it is; elsewhere only the variables
 //! that the pods have are substituted, so that a stray `$(` cannot stop the reloader, nor `${1}` lose its group.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Number, Value};
 
 use crate::text::{Part, Text};
+
+/// The name of a field. Most are known beforehand, and there are thousands of each.
+pub type Name = Cow<'static, str>;
 
 /// A piece of a configuration. Keys are sorted.
 #[derive(Clone, PartialEq)]
@@ -26,7 +30,7 @@ pub enum Document {
     /// A list.
     List(Vec<Document>),
     /// Named pieces.
-    Map(BTreeMap<String, Document>),
+    Map(BTreeMap<Name, Document>),
     /// Items of a list that were [written](Document::items) before.
     Written(Vec<Part>),
 }
@@ -44,7 +48,7 @@ impl Document {
             Value::Object(fields) => Self::Map(
                 fields
                     .into_iter()
-                    .filter_map(|(name, value)| Some((name, Self::from_json(value)?)))
+                    .filter_map(|(name, value)| Some((name.into(), Self::from_json(value)?)))
                     .collect(),
             ),
         })
@@ -134,13 +138,13 @@ impl<T: Into<Document>> From<Vec<T>> for Document {
 
 impl From<&BTreeMap<String, String>> for Document {
     fn from(values: &BTreeMap<String, String>) -> Self {
-        Self::Map(values.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect())
+        Self::Map(values.iter().map(|(name, value)| (name.clone().into(), value.as_str().into())).collect())
     }
 }
 
 /// The fields of a [`Document::Map`] under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Fields(BTreeMap<String, Document>);
+pub struct Fields(BTreeMap<Name, Document>);
 
 impl Fields {
     /// No field.
@@ -151,14 +155,14 @@ impl Fields {
 
     /// Sets a field, also to something empty.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Document>) -> Self {
+    pub fn with(mut self, name: impl Into<Name>, value: impl Into<Document>) -> Self {
         self.0.insert(name.into(), value.into());
         self
     }
 
     /// Sets a field if there is a value, also an empty one.
     #[must_use]
-    pub fn maybe(self, name: &str, value: Option<impl Into<Document>>) -> Self {
+    pub fn maybe(self, name: &'static str, value: Option<impl Into<Document>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -167,26 +171,26 @@ impl Fields {
 
     /// Sets a field if there is a value that is not empty.
     #[must_use]
-    pub fn filled(self, name: &str, value: impl Into<Document>) -> Self {
+    pub fn filled(self, name: &'static str, value: impl Into<Document>) -> Self {
         let value = value.into();
         if value.is_empty() { self } else { self.with(name, value) }
     }
 
     /// Sets a field to a text that is given and not empty.
     #[must_use]
-    pub fn text(self, name: &str, value: &Option<String>) -> Self {
+    pub fn text(self, name: &'static str, value: &Option<String>) -> Self {
         self.filled(name, value.as_deref().unwrap_or_default())
     }
 
     /// Sets a field to a number that is given and not zero.
     #[must_use]
-    pub fn number(self, name: &str, value: Option<i64>) -> Self {
+    pub fn number(self, name: &'static str, value: Option<i64>) -> Self {
         self.maybe(name, value.filter(|value| *value != 0))
     }
 
     /// Sets a field to `true` if the value is.
     #[must_use]
-    pub fn flag(self, name: &str, value: Option<bool>) -> Self {
+    pub fn flag(self, name: &'static str, value: Option<bool>) -> Self {
         self.maybe(name, value.filter(|value| *value))
     }
 

@@ -12,6 +12,7 @@ pub mod document;
 pub mod fault;
 pub mod kinds;
 pub mod kubelet;
+mod listing;
 pub mod manifests;
 pub mod outcome;
 mod schema;
@@ -24,6 +25,7 @@ use kube::CustomResourceExt as _;
 use self::kinds::{
     GrafanaAgent, Integration, LogsInstance, MetricsInstance, PodLogs, PodMonitor, Probe, ServiceMonitor,
 };
+pub use self::listing::LISTING;
 
 /// Manifests to try it with.
 pub const SAMPLE: &str = include_str!("../samples/grafana-agent-sample.yaml");

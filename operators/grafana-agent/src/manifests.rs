@@ -1,5 +1,7 @@
 //! Rendering without a cluster: the objects of manifests in place of it.
 
+mod form;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,8 +38,8 @@ pub enum Error {
         message: String,
     },
     /// There is none, or more than one.
-    #[error("there are {0} GrafanaAgents; exactly one can be rendered")]
-    Agents(usize),
+    #[error("there are {} GrafanaAgents{}; exactly one can be rendered", .0.len(), listed(.0))]
+    Agents(Vec<String>),
     /// Something is missing.
     #[error("failed to render: {0}")]
     Halted(String),
@@ -60,7 +62,7 @@ pub struct Rendered {
     pub yaml: String,
     /// What was left out, and what is wrong with what is in nevertheless.
     pub troubles: Vec<LeftOut>,
-    /// What is wrong otherwise.
+    /// What is wrong otherwise, with selectors and with the manifests themselves.
     pub faults: Vec<String>,
 }
 
@@ -69,6 +71,8 @@ pub struct Rendered {
 pub struct Manifests {
     /// By kind, namespace and name.
     objects: BTreeMap<(String, String, String), Value>,
+    /// What was not taken as it is written.
+    notes: Vec<String>,
 }
 
 impl Manifests {
@@ -81,7 +85,7 @@ impl Manifests {
             source_name: source_name.to_owned(),
             message: error.to_string(),
         })?;
-        documents.into_iter().for_each(|document| self.insert(document));
+        documents.into_iter().for_each(|document| self.insert(without_nulls(document), source_name));
         Ok(())
     }
 
@@ -91,23 +95,27 @@ impl Manifests {
     /// If there is not exactly one agent, or an object is not what its kind says.
     pub fn render(&self, which: Type) -> Result<Rendered, Error> {
         let agents: Vec<GrafanaAgent> = self.all()?;
-        let [agent] = agents.as_slice() else { return Err(Error::Agents(agents.len())) };
+        let [agent] = agents.as_slice() else {
+            return Err(Error::Agents(agents.iter().map(|agent| agent.path()).collect()));
+        };
         self.check()?;
+        let faults = self.notes.iter().cloned().chain(form::unknown_fields(self.objects.values()));
+        let faults: Vec<String> = faults.collect();
         let rendered = rendered(agent, self, |found, assets| {
             let scene = Scene::new(agent, assets);
             let yaml = scene.text_of(&render_one(&scene, found, which)).to_string();
             let findings = scene.into_findings();
             let troubles = findings.left_out.into_iter().chain(findings.complaints).collect();
-            Rendered { yaml, troubles, faults: found.faults.clone() }
+            Rendered { yaml, troubles, faults: faults.iter().chain(&found.faults).cloned().collect() }
         });
         // Nothing here is ever still to be loaded.
         rendered.map_err(|halt| Error::Halted(halt.to_string()))
     }
 
-    fn insert(&mut self, mut document: Value) {
+    fn insert(&mut self, mut document: Value, source_name: &str) {
         let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
         if is_list && let Value::Array(items) = document["items"].take() {
-            items.into_iter().for_each(|item| self.insert(item));
+            items.into_iter().for_each(|item| self.insert(item, source_name));
             return;
         }
         let Some(fields) = document.as_object_mut() else { return };
@@ -118,9 +126,24 @@ impl Manifests {
         }
         let text =
             |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let group = text("/apiVersion");
-        let key = (format!("{group} {}", text("/kind")), text("/metadata/namespace"), text("/metadata/name"));
-        self.objects.insert(key, document);
+        let (version, kind) = (text("/apiVersion"), text("/kind"));
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        if version.is_empty() || kind.is_empty() || name.is_empty() {
+            let note =
+                format!("{source_name}: what has no apiVersion, kind or metadata.name is no object; ignored");
+            self.notes.push(note);
+            return;
+        }
+        self.notes.extend(form::other_version(&kind, &version).map(|right| {
+            format!(
+                "{kind} {namespace}/{name}: is ignored, for its apiVersion {version} is unknown; use {right}"
+            )
+        }));
+        let key = (format!("{version} {kind}"), namespace, name);
+        let title = format!("{kind} {}/{}", key.1, key.2);
+        if self.objects.insert(key, document).is_some() {
+            self.notes.push(format!("{title} is given twice; the one in {source_name} counts"));
+        }
     }
 
     /// All objects of a kind, by namespace and name.
@@ -133,7 +156,7 @@ impl Manifests {
                 serde_json::from_value(object.clone()).map_err(|error| Error::Undecodable {
                     kind: kind.name().to_owned(),
                     name: format!("{namespace}/{name}"),
-                    message: error.to_string(),
+                    message: form::misfits(object).unwrap_or_else(|| error.to_string()),
                 })
             })
             .collect()
@@ -225,4 +248,20 @@ fn contents(object: &Value, encoded: &str, plain: &str) -> Contents {
         }
     }
     contents
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
+}
+
+/// A field that is null counts as not given, as for the API server.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let given = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(given.map(|(name, value)| (name, without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        scalar => scalar,
+    }
 }

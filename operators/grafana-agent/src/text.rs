@@ -25,11 +25,7 @@ impl Part {
     /// A piece.
     #[must_use]
     pub fn new(text: String) -> Self {
-        // FNV-1a: the same in every process and release, since it decides what is compressed together.
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Self { text: text.into(), hash }
+        Self { hash: hash(text.as_bytes()), text: text.into() }
     }
 
     /// The text.
@@ -56,6 +52,18 @@ impl Hash for Part {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
+}
+
+/// A hash over words of eight bytes: the same in every process and release, since it decides what is compressed
+/// together.
+fn hash(bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, word: u64| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 32)
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(bytes.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
 }
 
 /// A whole text.

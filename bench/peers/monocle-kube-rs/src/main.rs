@@ -196,6 +196,7 @@ async fn report(monocle: &Monocle, work: &Work, ready: bool) -> Result<(), Error
     });
     let status = json!({
         "apiVersion": "monocle.monocle.change-metrics.io/v1alpha1", "kind": "Monocle",
+        "metadata": {"name": monocle.name_any()},
         "status": {
             "observedGeneration": monocle.metadata.generation, "url": children::public_url(monocle),
             "conditions": [condition],

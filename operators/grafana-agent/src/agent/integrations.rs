@@ -19,7 +19,7 @@ const DIRECTORY: &str = "/etc/grafana-agent/integrations";
 pub(super) fn deployment(agent: &GrafanaAgent, outcome: &Outcome, runs: Runs) -> Deployment {
     let shape = shape(agent, outcome, runs, "integrations-deploy", false);
     Deployment {
-        metadata: labels::workload(agent, labels::child(agent, "integrations-deploy"), shape.selector(agent)),
+        metadata: labels::workload(agent, labels::child(agent, "integrations-deploy"), shape.labels(agent)),
         spec: Some(DeploymentSpec {
             replicas: Some(1),
             selector: pod::selector(agent, &shape),
@@ -33,7 +33,7 @@ pub(super) fn deployment(agent: &GrafanaAgent, outcome: &Outcome, runs: Runs) ->
 pub(super) fn daemon_set(agent: &GrafanaAgent, outcome: &Outcome, runs: Runs) -> DaemonSet {
     let shape = shape(agent, outcome, runs, "integrations-ds", true);
     DaemonSet {
-        metadata: labels::workload(agent, labels::child(agent, "integrations-ds"), shape.selector(agent)),
+        metadata: labels::workload(agent, labels::child(agent, "integrations-ds"), shape.labels(agent)),
         spec: Some(DaemonSetSpec {
             selector: pod::selector(agent, &shape),
             template: pod::template(agent, shape),
@@ -85,7 +85,7 @@ fn shape(agent: &GrafanaAgent, outcome: &Outcome, runs: Runs, name: &'static str
         purpose: "integrations",
         config: labels::child(agent, &format!("{name}-config")),
         // Two kinds of pods for one purpose: each is selected by what runs it.
-        labels: [("operator.agent.grafana.com/runs".to_owned(), name.to_owned())].into(),
+        more_labels: [("operator.agent.grafana.com/runs".to_owned(), name.to_owned())].into(),
         volumes,
         mounts,
         variables: vec![

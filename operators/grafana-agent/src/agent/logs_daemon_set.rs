@@ -10,7 +10,7 @@ pub(super) fn build(agent: &GrafanaAgent) -> DaemonSet {
     let shape = Shape {
         purpose: "logs",
         config: labels::child(agent, "logs-config"),
-        labels: [].into(),
+        more_labels: [].into(),
         volumes: vec![
             pod::host_path("varlog", "/var/log"),
             // With Docker, what is in /var/log points here.
@@ -27,7 +27,7 @@ pub(super) fn build(agent: &GrafanaAgent) -> DaemonSet {
         privileged: true,
     };
     DaemonSet {
-        metadata: labels::workload(agent, labels::child(agent, "logs"), shape.selector(agent)),
+        metadata: labels::workload(agent, labels::child(agent, "logs"), shape.labels(agent)),
         spec: Some(DaemonSetSpec {
             selector: pod::selector(agent, &shape),
             template: pod::template(agent, shape),

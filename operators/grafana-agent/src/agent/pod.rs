@@ -24,6 +24,11 @@ const AGENT_IMAGE: &str = "docker.io/grafana/agent";
 const AGENT_VERSION: &str = "v0.44.2";
 const RELOADER_IMAGE: &str = "quay.io/prometheus-operator/prometheus-config-reloader";
 const RELOADER_VERSION: &str = "v0.67.1";
+/// The images that are deployed by default, as catalogs list them.
+pub(crate) const IMAGES: &[(&str, &str)] = &[
+    ("agent", "docker.io/grafana/agent:v0.44.2"),
+    ("config-reloader", "quay.io/prometheus-operator/prometheus-config-reloader:v0.67.1"),
+];
 
 /// Where the agent keeps its data.
 pub(super) const DATA: &str = "/var/lib/grafana-agent/data";
@@ -37,11 +42,11 @@ pub(super) struct Shape {
     /// The Secret with their configuration.
     pub(super) config: String,
     /// More labels, also to select them by.
-    pub(super) labels: BTreeMap<String, String>,
+    pub(super) more_labels: BTreeMap<String, String>,
     pub(super) volumes: Vec<Volume>,
     pub(super) mounts: Vec<VolumeMount>,
     pub(super) variables: Vec<EnvVar>,
-    /// Whether the agent runs as root, so that it may read what belongs to the node.
+    /// Whether the agent may read what belongs to the node.
     pub(super) privileged: bool,
 }
 
@@ -50,8 +55,15 @@ impl Shape {
     pub(super) fn selector(&self, agent: &GrafanaAgent) -> BTreeMap<String, String> {
         let mut selector = labels::common(agent);
         selector.insert(labels::TYPE.into(), self.purpose.into());
-        selector.extend(self.labels.clone());
+        selector.extend(self.more_labels.clone());
         selector
+    }
+
+    /// The labels of the pods, and of what runs them: those that the user adds, and those that select them.
+    pub(super) fn labels(&self, agent: &GrafanaAgent) -> BTreeMap<String, String> {
+        let mut labels = agent.spec.pod_metadata.clone().unwrap_or_default().labels;
+        labels.extend(self.selector(agent));
+        labels
     }
 }
 
@@ -61,10 +73,8 @@ pub(super) fn selector(agent: &GrafanaAgent, shape: &Shape) -> LabelSelector {
 
 pub(super) fn template(agent: &GrafanaAgent, shape: Shape) -> PodTemplateSpec {
     let spec = &agent.spec;
-    let metadata = spec.pod_metadata.clone().unwrap_or_default();
-    let mut labels = metadata.labels;
-    labels.extend(shape.selector(agent));
-    let mut annotations = metadata.annotations;
+    let labels = shape.labels(agent);
+    let mut annotations = spec.pod_metadata.clone().unwrap_or_default().annotations;
     annotations.insert("kubectl.kubernetes.io/default-container".into(), "grafana-agent".into());
 
     let (volumes, mounts) = volumes(agent, &shape);
@@ -236,7 +246,6 @@ fn container(
         }),
         security_context: Some(SecurityContext {
             privileged: Some(privileged),
-            run_as_user: privileged.then_some(0),
             ..SecurityContext::default()
         }),
         termination_message_policy: Some("FallbackToLogsOnError".into()),
@@ -293,4 +302,16 @@ fn merged(own: Vec<Container>, users: &[Container]) -> Vec<Container> {
 
 fn listed<T: Clone>(list: &[T]) -> Option<Vec<T>> {
     (!list.is_empty()).then(|| list.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn catalogs_list_the_images_that_are_deployed() {
+        let images = IMAGES.iter().map(|(_, image)| (*image).to_owned());
+        let deployed = [(AGENT_IMAGE, AGENT_VERSION), (RELOADER_IMAGE, RELOADER_VERSION)];
+        assert!(images.eq(deployed.map(|(image, version)| format!("{image}:{version}"))));
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn build(
     let shape = Shape {
         purpose: "metrics",
         config: labels::child(agent, "config"),
-        labels: [(labels::SHARD.to_owned(), shard.to_string())].into(),
+        more_labels: [(labels::SHARD.to_owned(), shard.to_string())].into(),
         volumes: if claim.is_some() { Vec::new() } else { vec![volume(agent, &data)] },
         mounts: vec![pod::mount(&data, pod::DATA, false)],
         variables: vec![
@@ -61,7 +61,7 @@ pub(super) fn build(
         privileged: false,
     };
     let set = StatefulSet {
-        metadata: labels::workload(agent, name, shape.selector(agent)),
+        metadata: labels::workload(agent, name, shape.labels(agent)),
         spec: Some(StatefulSetSpec {
             service_name: Some(service::name(agent)),
             replicas: Some(agent.spec.metrics.replicas.unwrap_or(1).max(0)),

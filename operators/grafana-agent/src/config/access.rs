@@ -82,15 +82,26 @@ impl<'a> Access<'a> {
         let fields = Fields::new()
             .text("type", &authorization.scheme)
             .maybe("credentials_file", self.file(&authorization.credentials)?);
-        Ok(Some(fields))
+        Ok(Some(fields).filter(|fields| !fields.is_empty()))
     }
 
     pub(super) fn oauth2(&self, oauth2: &Option<OAuth2>) -> Result<Option<Fields>, Fault> {
         let Some(oauth2) = oauth2 else { return Ok(None) };
-        let id = self.assets.value(Reference::either(self.namespace, &oauth2.client_id))?;
+        let id = Reference::either(self.namespace, &oauth2.client_id);
+        let secret = Reference::secret(self.namespace, &oauth2.client_secret);
+        let missing = [
+            ("clientId", id.is_none()),
+            ("clientSecret", secret.is_none()),
+            ("tokenUrl", oauth2.token_url.is_empty()),
+        ];
+        if let Some((field, _)) = missing.iter().find(|(_, missing)| *missing) {
+            let message = format!("oauth2.{field}: is not given, and the agent refuses OAuth 2.0 without it");
+            return Err(Fault::new("BadOAuth2", message));
+        }
+        let (Some(id), Some(secret)) = (self.assets.value(id)?, self.path(secret)?) else { return Ok(None) };
         let fields = Fields::new()
-            .maybe("client_id", id)
-            .maybe("client_secret_file", self.file(&Some(oauth2.client_secret.clone()))?)
+            .with("client_id", id)
+            .with("client_secret_file", secret)
             .filled("endpoint_params", &oauth2.endpoint_params)
             .filled("scopes", oauth2.scopes.clone())
             .with("token_url", oauth2.token_url.as_str());
@@ -135,6 +146,7 @@ pub(super) fn api_server(scene: &Scene<'_>) -> Fields {
             .maybe("credentials_file", told(&tell, access.file(&authorization.safe.credentials)))
             .text("credentials_file", &authorization.credentials_file)
     });
+    let authorization = authorization.filter(|fields| !fields.is_empty());
     Fields::new()
         .filled("api_server", server.host.as_str())
         .maybe("basic_auth", told(&tell, access.basic_auth(&server.basic_auth)))

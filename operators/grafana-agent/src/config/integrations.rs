@@ -48,7 +48,7 @@ pub(super) fn render(scene: &Scene<'_>, found: &[Integration], runs: Runs) -> Fi
         }
     }
     let fields = Fields::new().with("metrics", off);
-    lists.into_iter().fold(fields, |fields, (name, list)| fields.with(&name, list))
+    lists.into_iter().fold(fields, |fields, (name, list)| fields.with(name, list))
 }
 
 /// What is wrong with each of them, among the others.

@@ -18,7 +18,7 @@ pub(super) fn render(scene: &Scene<'_>, logs: &PodLogs) -> Result<Document, Faul
         && !stages.is_empty()
     {
         // Stages can drop and set labels: the enforced one is set once more after them.
-        let labels = Fields::new().with(label, logs.space());
+        let labels = Fields::new().with(label.to_owned(), logs.space());
         stages.push(Fields::new().with("static_labels", labels).into());
     }
 

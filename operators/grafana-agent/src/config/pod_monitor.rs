@@ -2,37 +2,25 @@
 
 use super::Scene;
 use super::relabel::{self, Rule};
-use super::scrape;
+use super::scrape::{self, Monitor};
 use crate::assets::sanitize;
 use crate::document::Document;
 use crate::fault::Fault;
 use crate::kinds::{Endpoint, Named as _, PodMonitor};
 
 pub(super) fn render(scene: &Scene<'_>, monitor: &PodMonitor) -> Result<Vec<Document>, Fault> {
-    let endpoints = monitor.spec.pod_metrics_endpoints.iter().enumerate();
-    endpoints
-        .map(|(index, endpoint)| {
-            render_endpoint(scene, monitor, index, &endpoint.into())
-                .map_err(|fault| fault.within(&format!("podMetricsEndpoints[{index}]")))
-        })
-        .collect()
-}
-
-fn render_endpoint(
-    scene: &Scene<'_>,
-    monitor: &PodMonitor,
-    index: usize,
-    endpoint: &Endpoint,
-) -> Result<Document, Fault> {
-    let (spec, namespace) = (&monitor.spec, monitor.space());
-    let ignore = scene.agent.spec.metrics.ignore_namespace_selectors;
-    let namespaces = scrape::namespaces(&spec.namespace_selector, namespace, ignore);
-    let node = spec.attach_metadata.as_ref().is_some_and(|attach| attach.node == Some(true));
-    let fields = scrape::endpoint(scene, namespace, endpoint)?
-        .with("job_name", format!("podMonitor/{}/{index}", monitor.path()))
-        .with("kubernetes_sd_configs", vec![scrape::discovery(scene, "pod", namespaces, node)])
-        .with("relabel_configs", rules(scene, monitor, endpoint)?);
-    Ok(scrape::limit(scene, &spec.limits, fields).into())
+    let spec = &monitor.spec;
+    let common = Monitor {
+        name: format!("podMonitor/{}", monitor.path()),
+        field: "podMetricsEndpoints",
+        role: "pod",
+        namespace: monitor.space(),
+        namespaces: &spec.namespace_selector,
+        attach: &spec.attach_metadata,
+        limits: &spec.limits,
+    };
+    let endpoints: Vec<Endpoint> = spec.pod_metrics_endpoints.iter().map(Endpoint::from).collect();
+    common.render(scene, &endpoints, |endpoint| rules(scene, monitor, endpoint))
 }
 
 fn rules(scene: &Scene<'_>, monitor: &PodMonitor, endpoint: &Endpoint) -> Result<Vec<Document>, Fault> {

@@ -24,7 +24,8 @@ pub(super) fn render(scene: &Scene<'_>, probe: &Probe) -> Result<Document, Fault
         ("authorization", authorization.is_some()),
         ("bearerTokenSecret", token.is_some()),
     ])?;
-    let module = spec.module.as_deref().filter(|module| !module.is_empty());
+    // Given and empty, it is the prober's default.
+    let module = spec.module.as_deref().unwrap_or_default();
     let path = prober.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/probe");
 
     let fields = Fields::new()
@@ -35,7 +36,7 @@ pub(super) fn render(scene: &Scene<'_>, probe: &Probe) -> Result<Document, Fault
         .text("scrape_timeout", &spec.scrape_timeout)
         .text("scheme", &prober.scheme)
         .text("proxy_url", &prober.proxy_url)
-        .maybe("params", module.map(|module| Fields::new().with("module", vec![module])))
+        .with("params", Fields::new().with("module", vec![module]))
         .maybe("tls_config", access.tls(&spec.tls_config.clone().map(Tls::from))?)
         .maybe("bearer_token", token)
         .maybe("basic_auth", basic_auth)

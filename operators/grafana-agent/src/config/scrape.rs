@@ -7,7 +7,47 @@ use super::relabel::{self, Rule};
 use super::{Scene, timing};
 use crate::document::{Document, Fields};
 use crate::fault::Fault;
-use crate::kinds::{Endpoint, Limits, NamespaceSelector, Relabeling};
+use crate::kinds::{AttachMetadata, Endpoint, Limits, NamespaceSelector, Relabeling};
+
+/// A ServiceMonitor or a PodMonitor, as far as they are alike.
+pub(super) struct Monitor<'a> {
+    /// What the names of its jobs begin with.
+    pub(super) name: String,
+    /// The field that its endpoints are in.
+    pub(super) field: &'static str,
+    /// What targets are discovered by.
+    pub(super) role: &'static str,
+    pub(super) namespace: &'a str,
+    pub(super) namespaces: &'a Option<NamespaceSelector>,
+    pub(super) attach: &'a Option<AttachMetadata>,
+    pub(super) limits: &'a Limits,
+}
+
+impl Monitor<'_> {
+    /// One scrape configuration for each endpoint, with the rules that `rules` makes for it.
+    pub(super) fn render(
+        &self,
+        scene: &Scene<'_>,
+        endpoints: &[Endpoint],
+        rules: impl Fn(&Endpoint) -> Result<Vec<Document>, Fault>,
+    ) -> Result<Vec<Document>, Fault> {
+        let ignore = scene.agent.spec.metrics.ignore_namespace_selectors;
+        let node = self.attach.as_ref().is_some_and(|attach| attach.node == Some(true));
+        let one = |index: usize, one: &Endpoint| {
+            let namespaces = namespaces(self.namespaces, self.namespace, ignore);
+            let fields = endpoint(scene, self.namespace, one)?
+                .with("job_name", format!("{}/{index}", self.name))
+                .with("kubernetes_sd_configs", vec![discovery(scene, self.role, namespaces, node)])
+                .with("relabel_configs", rules(one)?);
+            Ok(limit(scene, self.limits, fields).into())
+        };
+        let indexed = endpoints.iter().enumerate();
+        let rendered = indexed.map(|(index, endpoint)| {
+            one(index, endpoint).map_err(|fault: Fault| fault.within(&format!("{}[{index}]", self.field)))
+        });
+        rendered.collect()
+    }
+}
 
 /// Sets the limits of a monitor, none above what the agent enforces.
 pub(super) fn limit(scene: &Scene<'_>, limits: &Limits, fields: Fields) -> Fields {
@@ -46,7 +86,8 @@ pub(super) fn endpoint(scene: &Scene<'_>, namespace: &str, endpoint: &Endpoint) 
         ("bearerTokenFile", file),
     ])?;
     let honor_labels = scrape.honor_labels == Some(true) && metrics.override_honor_labels != Some(true);
-    let params = scrape.params.iter().map(|(name, values)| (name.clone(), values.clone().into())).collect();
+    let params =
+        scrape.params.iter().map(|(name, values)| (name.clone().into(), values.clone().into())).collect();
     let fields = Fields::new()
         .with("honor_labels", honor_labels)
         .maybe("honor_timestamps", honor_timestamps(scene, scrape.honor_timestamps))

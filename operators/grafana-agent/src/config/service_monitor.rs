@@ -2,37 +2,24 @@
 
 use super::Scene;
 use super::relabel::{self, Rule};
-use super::scrape;
+use super::scrape::{self, Monitor};
 use crate::assets::sanitize;
 use crate::document::Document;
 use crate::fault::Fault;
 use crate::kinds::{Endpoint, Named as _, ServiceMonitor};
 
 pub(super) fn render(scene: &Scene<'_>, monitor: &ServiceMonitor) -> Result<Vec<Document>, Fault> {
-    let endpoints = monitor.spec.endpoints.iter().enumerate();
-    endpoints
-        .map(|(index, endpoint)| {
-            render_endpoint(scene, monitor, index, endpoint)
-                .map_err(|fault| fault.within(&format!("endpoints[{index}]")))
-        })
-        .collect()
-}
-
-fn render_endpoint(
-    scene: &Scene<'_>,
-    monitor: &ServiceMonitor,
-    index: usize,
-    endpoint: &Endpoint,
-) -> Result<Document, Fault> {
-    let (spec, namespace) = (&monitor.spec, monitor.space());
-    let ignore = scene.agent.spec.metrics.ignore_namespace_selectors;
-    let namespaces = scrape::namespaces(&spec.namespace_selector, namespace, ignore);
-    let node = spec.attach_metadata.as_ref().is_some_and(|attach| attach.node == Some(true));
-    let fields = scrape::endpoint(scene, namespace, endpoint)?
-        .with("job_name", format!("serviceMonitor/{}/{index}", monitor.path()))
-        .with("kubernetes_sd_configs", vec![scrape::discovery(scene, "endpoints", namespaces, node)])
-        .with("relabel_configs", rules(scene, monitor, endpoint)?);
-    Ok(scrape::limit(scene, &spec.limits, fields).into())
+    let spec = &monitor.spec;
+    let common = Monitor {
+        name: format!("serviceMonitor/{}", monitor.path()),
+        field: "endpoints",
+        role: "endpoints",
+        namespace: monitor.space(),
+        namespaces: &spec.namespace_selector,
+        attach: &spec.attach_metadata,
+        limits: &spec.limits,
+    };
+    common.render(scene, &spec.endpoints, |endpoint| rules(scene, monitor, endpoint))
 }
 
 fn rules(scene: &Scene<'_>, monitor: &ServiceMonitor, endpoint: &Endpoint) -> Result<Vec<Document>, Fault> {

@@ -42,7 +42,7 @@ fn readers(stage: &Stage) -> Fields {
     let json = stage
         .json
         .as_ref()
-        .map(|json| Fields::new().with("expressions", &json.expressions).text("source", &json.source));
+        .map(|json| Fields::new().filled("expressions", &json.expressions).text("source", &json.source));
     let regex = stage.regex.as_ref().map(|regex| {
         Fields::new().with("expression", regex.expression.as_str()).text("source", &regex.source)
     });
@@ -136,7 +136,7 @@ fn metrics(stage: &Stage) -> Result<Document, Fault> {
     let mut metrics = Fields::new();
     for (name, one) in &stage.metrics {
         let rendered = metric(one).map_err(|fault| fault.within(&format!("metrics.{name}")))?;
-        metrics = metrics.with(name, rendered);
+        metrics = metrics.with(name.clone(), rendered);
     }
     Ok(metrics.into())
 }

@@ -8,6 +8,7 @@ mod fields;
 mod grammar;
 mod kubelet;
 mod life;
+mod manifests;
 mod permissions;
 mod relabel;
 mod rendering;

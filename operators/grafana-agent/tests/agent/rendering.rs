@@ -93,7 +93,18 @@ fn what_is_bad_is_left_out_alone() {
             monitor("hashmod", json!({"relabelings": [{"targetLabel": "x", "action": "hashmod"}]})),
             "BadRelabeling",
         ),
-        (monitor("two", json!({"bearerTokenFile": "f", "authorization": {}})), "AmbiguousAuthentication"),
+        (
+            monitor("two", json!({"bearerTokenFile": "f", "authorization": {"type": "x"}})),
+            "AmbiguousAuthentication",
+        ),
+        (
+            monitor(
+                "nobody",
+                json!({"oauth2": {"clientId": {}, "clientSecret": {"name": "s", "key": "k"},
+                "tokenUrl": "t"}}),
+            ),
+            "BadOAuth2",
+        ),
         (monitor("basic", json!({"authorization": {"type": "basic"}})), "BadAuthorization"),
         (probe("no-targets", json!({})), "NoTargets"),
         (probe("no-hosts", json!({"staticConfig": {}})), "NoTargets"),

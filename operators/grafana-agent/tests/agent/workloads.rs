@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Container, PodSpec, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, PodSpec, Secret, Service};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass::test::{Cluster, Planned};
@@ -253,4 +253,21 @@ fn a_long_configuration_is_compressed_in_pieces_that_make_up_the_same_text() {
     let same = first.iter().zip(&edited).take_while(|(a, b)| a == b).count();
     let same_end = first.iter().rev().zip(edited.iter().rev()).take_while(|(a, b)| a == b).count();
     assert!(same + same_end > first.len() * 2 / 3, "{same} and {same_end} of {}", first.len());
+}
+
+#[test]
+fn pods_and_what_runs_them_have_the_labels_of_the_original() {
+    let spec = json!({"podMetadata": {"labels": {"team": "x", "grafana-agent": "mine"}}});
+    let planned = cluster().plan(&agent(spec));
+    let set: StatefulSet = planned.object("a").unwrap();
+    let template = set.spec.unwrap().template.metadata.unwrap().labels.unwrap();
+    assert!(set.metadata.labels.unwrap().keys().eq(template.keys()));
+    assert_eq!((template["team"].as_str(), template["grafana-agent"].as_str()), ("x", "a"));
+
+    // All pods of the agent, those of logs and integrations as well.
+    let service: Service = planned.object("a-operated").unwrap();
+    assert_eq!(service.metadata.labels.unwrap()["operated-agent"], "true");
+    let selector: Value = serde_json::to_value(service.spec.unwrap().selector).unwrap();
+    let name = json!({"app.kubernetes.io/name": "grafana-agent", "operator.agent.grafana.com/name": "a"});
+    assert_eq!(selector, name);
 }
