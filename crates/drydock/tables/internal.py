@@ -34,13 +34,17 @@ apps,aa=parse(K+'kubernetes@v1.36.3/pkg/apis/apps/types.go')
 batch,ba=parse(K+'kubernetes@v1.36.3/pkg/apis/batch/types.go')
 rbac,ra=parse(K+'kubernetes@v1.36.3/pkg/apis/rbac/types.go')
 policy,pa=parse(K+'kubernetes@v1.36.3/pkg/apis/policy/types.go')
+storage,sa=parse(K+'kubernetes@v1.36.3/pkg/apis/storage/types.go')
+networking,na=parse(K+'kubernetes@v1.36.3/pkg/apis/networking/types.go')
+s1,_=parse(K+'api@v0.36.3/storage/v1/types.go')
+n1,_=parse(K+'api@v0.36.3/networking/v1/types.go')
 p1,_=parse(K+'api@v0.36.3/policy/v1/types.go')
 v1,_=parse(K+'api@v0.36.3/core/v1/types.go')
 a1,_=parse(K+'api@v0.36.3/apps/v1/types.go')
 b1,_=parse(K+'api@v0.36.3/batch/v1/types.go')
 r1,_=parse(K+'api@v0.36.3/rbac/v1/types.go')
 meta,ma=parse(K+'apimachinery@v0.36.3/pkg/apis/meta/v1/types.go')
-pkgs={'core':(core,ca,v1),'apps':(apps,aa,a1),'batch':(batch,ba,b1),'rbac':(rbac,ra,r1),'policy':(policy,pa,p1)}
+pkgs={'core':(core,ca,v1),'apps':(apps,aa,a1),'batch':(batch,ba,b1),'rbac':(rbac,ra,r1),'policy':(policy,pa,p1),'storage':(storage,sa,s1),'networking':(networking,na,n1)}
 out=[];seen=set()
 V1NAME={}
 def kind(pkg,t):
@@ -109,6 +113,6 @@ def emit(pkg,t):
         k=kind(pkg,ty)
         parts.append((f if j==lower else f+'='+j)+':'+k)
     out[idx]=t+' '+' '.join(parts)
-for p,t in [('core','PodSpec'),('core','PodTemplateSpec'),('core','PersistentVolumeClaimSpec'),('core','ServicePort'),('core','Taint'),('core','NodeAddress'),('apps','DaemonSetUpdateStrategy'),('apps','DeploymentStrategy'),('apps','StatefulSetUpdateStrategy'),('batch','PodFailurePolicy'),('batch','SuccessPolicy'),('rbac','RoleRef'),('policy','PodDisruptionBudgetSpec')]:
+for p,t in [('core','PodSpec'),('core','PodTemplateSpec'),('core','PersistentVolumeClaimSpec'),('core','ServicePort'),('core','Taint'),('core','NodeAddress'),('apps','DaemonSetUpdateStrategy'),('apps','DeploymentStrategy'),('apps','StatefulSetUpdateStrategy'),('batch','PodFailurePolicy'),('batch','SuccessPolicy'),('rbac','RoleRef'),('policy','PodDisruptionBudgetSpec'),('core','PersistentVolumeSource'),('core','VolumeNodeAffinity'),('core','PodResourceClaim'),('storage','CSINodeDriver'),('storage','VolumeAttachmentSpec'),('networking','ParentReference'),('networking','ServiceCIDRSpec')]:
     emit(p,t)
 print('\n'.join(sorted(out,key=lambda l:l.lstrip('!'))))

@@ -2,7 +2,8 @@
 //!
 //! `cargo test -p windlass-drydock --test replay` fails on any difference. `REPLAY=crd-basic cargo test …  -- --nocapture` plays one scenario and
 //! prints all differences.
-//! `REPLAY_FROM=FOLDER` plays other recordings, `REPLAY_KUBECONFIG=FILE` plays against another server.
+//! `REPLAY_FROM=FOLDER` plays other recordings, `REPLAY_KUBECONFIG=FILE` plays against another server,
+//! `REPLAY_ANSWERS=FOLDER` keeps the answers that were given, a list for each scenario.
 
 // A test that cannot go on should say so and stop.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -42,6 +43,11 @@ async fn play<S: server::Server>(start: impl AsyncFn() -> S) {
         }
         let mut server = start().await;
         let results = player::replay(&scenario, &mut server).await;
+        if let Some(folder) = std::env::var_os("REPLAY_ANSWERS") {
+            let answers: Vec<_> = results.iter().map(|result| &result.answer).collect();
+            let file = std::path::Path::new(&folder).join(format!("{}.json", scenario.name));
+            std::fs::write(file, serde_json::to_vec(&answers).unwrap()).unwrap();
+        }
         let most = if only.is_some() { usize::MAX } else { 3 };
         for result in results.iter().filter(|result| !result.differences.is_empty()) {
             println!("{} {}", scenario.name, result.summary(most));

@@ -20,6 +20,8 @@ pub mod syntax;
 /// What strict decoding complains about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strictness {
+    /// What a reader of another notation noted before this one read the text.
+    before: Vec<String>,
     complaints: Vec<String>,
     unknown_paths: Vec<String>,
 }
@@ -42,6 +44,23 @@ impl Strictness {
         self.complaints = earlier.complaints;
     }
 
+    /// Notes what a reader of YAML complained about, line by line.
+    pub fn add_yaml(&mut self, lines: Vec<String>) {
+        self.before.extend(lines);
+    }
+
+    /// All complaints in one text, as a refusal has them.
+    #[must_use]
+    pub fn joined(&self) -> String {
+        let yaml = self.before.iter().map(|line| format!("\n  {line}")).collect::<String>();
+        let yaml = (!self.before.is_empty()).then(|| format!("yaml: unmarshal errors:{yaml}"));
+        yaml.iter()
+            .map(String::as_str)
+            .chain(self.complaints.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
     /// The paths of the fields that the type does not have.
     pub fn unknown_paths(&self) -> impl Iterator<Item = &str> {
         self.unknown_paths.iter().map(String::as_str)
@@ -49,13 +68,13 @@ impl Strictness {
 
     /// The complaints in document order, as the server words them.
     pub fn complaints(&self) -> impl Iterator<Item = &str> {
-        self.complaints.iter().map(String::as_str)
+        self.before.iter().chain(&self.complaints).map(String::as_str)
     }
 
     /// Whether there is nothing to complain about.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.complaints.is_empty()
+        self.before.is_empty() && self.complaints.is_empty()
     }
 }
 
@@ -113,7 +132,16 @@ pub fn time(text: &str) -> Result<String, String> {
 
 fn micro_time(text: &str) -> Result<String, String> {
     match text.parse::<jiff::Timestamp>() {
-        Ok(time) if text.contains('T') => Ok(crate::context::micros_text(time)),
+        Ok(time) if text.contains('T') => {
+            // Go wants all six digits of the fraction.
+            let rest = text.get(19..).unwrap_or_default();
+            let digits = rest.trim_start_matches('.').bytes().take_while(u8::is_ascii_digit).count();
+            if rest.starts_with('.') && digits == 6 {
+                return Ok(crate::context::micros_text(time));
+            }
+            let layout = "2006-01-02T15:04:05.000000Z07:00";
+            Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as \".000000\""))
+        }
         _ => Err(go_time_error(text, "2006-01-02T15:04:05.000000Z07:00")),
     }
 }
@@ -377,6 +405,12 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             }
             let seed = Seed { state: self.state, ty, path: &path, within };
             match access.next_value_seed(seed)? {
+                // Go reads what is given twice into one place.
+                Some(Value::Object(more)) if ty.is_some() && map.get(&key).is_some_and(Value::is_object) => {
+                    if let Some(Value::Object(before)) = map.get_mut(&key) {
+                        before.extend(more);
+                    }
+                }
                 Some(value) => {
                     map.insert(key, value);
                 }
@@ -424,7 +458,10 @@ fn go_type(ty: Type<'_>) -> String {
         }
         .to_owned(),
         Shape::List { items, .. } => format!("[]{}", go_type(ty.to(*items))),
-        Shape::Map(values) => format!("map[string]{}", go_type(ty.to(*values))),
+        Shape::Map(values) => match go_type(ty.to(*values)) {
+            amounts if amounts == "resource.Quantity" => "v1.ResourceList".to_owned(),
+            values => format!("map[string]{values}"),
+        },
         Shape::Struct(_) => ty.structure().map(|structure| structure.go.to_string()).unwrap_or_default(),
     }
 }

@@ -297,7 +297,9 @@ impl Schemas {
             (Shape::Map(values), field_atomic)
         } else if let Some(name) = expression.strip_prefix('@') {
             let structure = *self.names.get(name)?;
-            (Shape::Struct(structure), field_atomic || atomic[structure.0 as usize])
+            // What a field says of its map comes before what the type says of all of them.
+            let granular = field.mt.as_deref() == Some("granular");
+            (Shape::Struct(structure), field_atomic || (atomic[structure.0 as usize] && !granular))
         } else if expression == "any" {
             (Shape::Any, true)
         } else {

@@ -41,6 +41,17 @@ pub use rules::Rules;
 /// With the value's older state, what was wrong already and did not change passes.
 #[must_use]
 pub fn validate(value: &Value, old: Option<&Value>, ty: Type<'_>) -> Vec<FieldError> {
+    validate_change(value, old, ty).0
+}
+
+/// As [`validate`]; also the faults by CEL rules that pass because nothing changed there.
+#[must_use]
+pub fn validate_change(
+    value: &Value,
+    old: Option<&Value>,
+    ty: Type<'_>,
+) -> (Vec<FieldError>, Vec<FieldError>) {
+    let mut passed = Vec::new();
     let mut out = validate_schema(value, old, ty, &Path::default());
     out.extend(embedded::check(value, ty, &Path::default()));
     // Duplicates that were there before do not become an error of whoever changes something else.
@@ -50,10 +61,14 @@ pub fn validate(value: &Value, old: Option<&Value>, ty: Type<'_>) -> Vec<FieldEr
     if let Some(rules) = ty.custom().and_then(|custom| custom.cel.as_deref()) {
         match blocking(&out) {
             Some(blocked) => out.push(blocked),
-            None => out.extend(rules.check(value, old).0),
+            None => {
+                let (errors, unchanged) = rules.check(value, old);
+                out.extend(errors);
+                passed = unchanged;
+            }
         }
     }
-    out
+    (out, passed)
 }
 
 /// As [`validate`], by the schema's rules alone and for a value that is at some path: the server checks a
@@ -63,6 +78,31 @@ pub fn validate_schema(value: &Value, old: Option<&Value>, ty: Type<'_>, path: &
     match ty.custom().and_then(|custom| custom.checks.as_deref()) {
         Some(rule) => validate::check(rule, value, old, path),
         None => Vec::new(),
+    }
+}
+
+/// Tells of the formats in a schema that mean nothing to the server.
+pub fn unknown_formats(schema: &Value, tell: &mut dyn FnMut(&str)) {
+    let Some(map) = schema.as_object() else { return };
+    if let Some(format) = map.get("format").and_then(Value::as_str) {
+        let known = match map.get("type").and_then(Value::as_str) {
+            Some("integer") => matches!(format, "int32" | "int64"),
+            Some("number") => matches!(format, "float" | "double"),
+            _ => format::is_known(format),
+        };
+        if !known {
+            tell(format);
+        }
+    }
+    for (name, below) in map {
+        match (name.as_str(), below) {
+            ("properties", Value::Object(all)) => all.values().for_each(|one| unknown_formats(one, tell)),
+            ("items" | "additionalProperties" | "not", one) => unknown_formats(one, tell),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
+                all.iter().for_each(|one| unknown_formats(one, tell));
+            }
+            _ => {}
+        }
     }
 }
 

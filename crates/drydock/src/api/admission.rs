@@ -3,8 +3,10 @@
 //! Built-in plugins in the order of the real server: first those that change an object, then, once it has been
 //! validated, those that only look at it.
 
+mod amounts;
 mod ingress;
 mod lifecycle;
+mod limits;
 mod matching;
 mod pod;
 mod pod_security;
@@ -12,12 +14,13 @@ pub mod policy;
 mod priority;
 mod quota;
 mod request;
+mod runtime_class;
 mod storage;
 pub mod webhook;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use windlass_machinery::managed;
 
 use super::auth::User;
@@ -91,6 +94,7 @@ impl Admission<'_> {
 /// # Errors
 /// When one refuses.
 pub async fn mutate(admission: &mut Admission<'_>, object: &mut Value) -> Outcome<()> {
+    once_owned(admission, object, "contains duplicate entries");
     plugins(admission, object)?;
     let mut rounds = webhook::Rounds::default();
     let managed = metadata_of(object).get("managedFields").cloned();
@@ -114,7 +118,13 @@ fn settle(admission: &mut Admission<'_>, object: &mut Value, before: Option<Valu
         ));
         replace(metadata, "managedFields", before);
     }
-    let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) else { return };
+    once_owned(admission, object, "contains duplicate entries after mutating admission happens");
+}
+
+/// An object names each of its owners once.
+fn once_owned(admission: &mut Admission<'_>, object: &mut Value, what: &str) {
+    let owners = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
+    let Some(owners) = owners.and_then(Value::as_array_mut) else { return };
     let mut known: Vec<Value> = Vec::new();
     let mut twice = Vec::new();
     owners.retain(|owner| {
@@ -128,9 +138,8 @@ fn settle(admission: &mut Admission<'_>, object: &mut Value, before: Option<Valu
     });
     if !twice.is_empty() {
         admission.warnings.push(format!(
-            ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
-             dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your \
-             requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such \
+             requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")
         ));
     }
@@ -142,27 +151,55 @@ fn plugins(admission: &mut Admission<'_>, object: &mut Value) -> Outcome<()> {
     if admission.operation == Operation::Create && admission.subresource.is_none() {
         protect(admission, object);
     }
+    limits::fill(admission, object)?;
+    taint(admission, object);
     storage::default_class(admission, object)?;
     ingress::default_class(admission, object)?;
-    if admission.is_for("", "pods") && admission.subresource.is_none() {
-        if admission.operation == Operation::Create {
+    if !admission.is_for("", "pods") || admission.subresource.is_some() {
+        return Ok(());
+    }
+    match admission.operation {
+        Operation::Create => {
             pod::service_account(admission, object)?;
             priority::assign(admission, object)?;
-        }
-        if admission.operation != Operation::Delete {
             pod::tolerations(object);
+            runtime_class::fill(admission, object)
         }
+        Operation::Update => {
+            priority::keep(admission, object);
+            pod::tolerations(object);
+            Ok(())
+        }
+        Operation::Delete => Ok(()),
     }
-    Ok(())
+}
+
+/// TaintNodesByCondition: nobody is scheduled to a new node before it says that it is ready.
+fn taint(admission: &Admission<'_>, node: &mut Value) {
+    const KEY: &str = "node.kubernetes.io/not-ready";
+    if !admission.is_for("", "nodes")
+        || admission.subresource.is_some()
+        || admission.operation != Operation::Create
+    {
+        return;
+    }
+    let taint = json!({"key": KEY, "effect": "NoSchedule"});
+    match node["spec"]["taints"].as_array_mut() {
+        Some(taints) if taints.contains(&taint) => {}
+        Some(taints) => taints.push(taint),
+        None => node["spec"]["taints"] = json!([taint]),
+    }
 }
 
 /// StorageObjectInUseProtection: claims and volumes stay until nobody uses them.
 fn protect(admission: &Admission<'_>, object: &mut Value) {
-    const PROTECTED: [(&str, &str); 2] = [
-        ("persistentvolumeclaims", "kubernetes.io/pvc-protection"),
-        ("persistentvolumes", "kubernetes.io/pv-protection"),
+    const PROTECTED: [(&str, &str, &str); 3] = [
+        ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
+        ("", "persistentvolumes", "kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
     ];
-    let Some((_, finalizer)) = PROTECTED.iter().find(|(plural, _)| admission.is_for("", plural)) else {
+    let known = PROTECTED.iter().find(|(group, plural, _)| admission.is_for(group, plural));
+    let Some((_, _, finalizer)) = known else {
         return;
     };
     let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
@@ -182,8 +219,17 @@ pub async fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome<
         lifecycle::check(admission, object)?;
         webhook::mutate(admission, &mut Value::Null, &mut webhook::Rounds::default()).await?;
     }
+    limits::check(admission, object)?;
+    if admission.is_for("", "pods")
+        && admission.subresource.is_none()
+        && admission.operation == Operation::Create
+    {
+        pod::references(admission, object)?;
+    }
     pod_security::check(admission, object)?;
+    priority::check_class(admission, object)?;
     storage::resize(admission, object)?;
+    runtime_class::check(admission, object)?;
     policy::validate(admission, object)?;
     webhook::validate(admission, object).await?;
     // Last, since what it takes is only given back by a count of what there is.

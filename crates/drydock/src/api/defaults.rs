@@ -32,6 +32,19 @@ const ALWAYS_THERE: &[(&str, &str)] = &[
     ("batch.v1.CronJob", "spec"),
     ("batch.v1.CronJobSpec", "jobTemplate"),
     ("batch.v1.JobTemplateSpec", "spec"),
+    ("core.v1.PodTemplate", "template"),
+    ("core.v1.Service", "spec"),
+    ("networking.v1.NetworkPolicy", "spec"),
+    ("rbac.v1.RoleBinding", "roleRef"),
+    ("rbac.v1.ClusterRoleBinding", "roleRef"),
+    ("core.v1.PersistentVolume", "spec"),
+    ("core.v1.PersistentVolumeClaim", "spec"),
+    ("storage.v1.CSIDriver", "spec"),
+    ("flowcontrol.v1.FlowSchema", "spec"),
+    ("admissionregistration.v1.ValidatingAdmissionPolicy", "spec"),
+    ("admissionregistration.v1.MutatingAdmissionPolicy", "spec"),
+    ("autoscaling.v1.HorizontalPodAutoscaler", "spec"),
+    ("autoscaling.v2.HorizontalPodAutoscaler", "spec"),
 ];
 
 /// Sets the defaults of a value. `update` tells whether the object exists already.
@@ -86,6 +99,11 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         | "core.v1.DownwardAPIVolumeSource"
         | "core.v1.ProjectedVolumeSource" => absent(map, "defaultMode", || 0o644.into()),
         "core.v1.ServiceAccountTokenProjection" => absent(map, "expirationSeconds", || 3600.into()),
+        "core.v1.ImageVolumeSource" => {
+            let image = map.get("reference").and_then(Value::as_str).unwrap_or_default();
+            let policy = if image_tag(image) == Some("latest") { "Always" } else { "IfNotPresent" };
+            text(map, "pullPolicy", policy);
+        }
         "core.v1.HostPathVolumeSource" => absent(map, "type", || "".into()),
         "core.v1.ObjectFieldSelector" => text(map, "apiVersion", "v1"),
         "core.v1.Service" => service(map),
@@ -98,6 +116,18 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         "core.v1.PersistentVolumeSpec" => {
             text(map, "persistentVolumeReclaimPolicy", "Retain");
             absent(map, "volumeMode", || "Filesystem".into());
+        }
+        "batch.v1.PodFailurePolicyOnPodConditionsPattern" => text(map, "status", "True"),
+        "core.v1.NodeSpec" => {
+            // One range is told twice.
+            let first = map.get("podCIDRs").and_then(|all| all.get(0)).cloned();
+            match (map.get("podCIDR").cloned().filter(|range| *range != ""), first) {
+                (Some(range), first) if first.as_ref() != Some(&range) => {
+                    map.insert("podCIDRs".into(), json!([range]));
+                }
+                (None, Some(first)) => _ = map.insert("podCIDR".into(), first),
+                _ => {}
+            }
         }
         "core.v1.NodeStatus" => {
             if let Some(capacity) = map.get("capacity").cloned() {
@@ -149,6 +179,8 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             absent(map, "minReplicas", || 1.into());
             if name.starts_with("autoscaling.v2") {
                 autoscaler(map);
+            } else {
+                absent(map, "targetCPUUtilizationPercentage", || 80.into());
             }
         }
         "admissionregistration.v1.MutatingWebhook" => {
@@ -169,6 +201,18 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             absent(map, "matchPolicy", || "Equivalent".into());
             absent(map, "namespaceSelector", || json!({}));
             absent(map, "objectSelector", || json!({}));
+        }
+        "flowcontrol.v1.FlowSchemaSpec" => numbers(map, &[("matchingPrecedence", 1000)]),
+        "flowcontrol.v1.ExemptPriorityLevelConfiguration" => {
+            absent(map, "nominalConcurrencyShares", || 0.into());
+            absent(map, "lendablePercent", || 0.into());
+        }
+        "flowcontrol.v1.LimitedPriorityLevelConfiguration" => {
+            absent(map, "nominalConcurrencyShares", || 30.into());
+            absent(map, "lendablePercent", || 0.into());
+        }
+        "flowcontrol.v1.QueuingConfiguration" => {
+            numbers(map, &[("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)]);
         }
         "v1.CustomResourceDefinition" => custom_resource_definition(map),
         _ => {}
@@ -275,8 +319,11 @@ fn container(map: &mut Fields) {
     text(map, "imagePullPolicy", policy);
 }
 
-/// The tag of an image; `latest` where it has neither tag nor digest.
+/// The tag of an image; `latest` where it has neither tag nor digest, nothing where the name is none.
 fn image_tag(image: &str) -> Option<&str> {
+    if !is_reference(image) {
+        return None;
+    }
     let (name, digest) = match image.split_once('@') {
         Some((name, _)) => (name, true),
         None => (image, false),
@@ -289,13 +336,41 @@ fn image_tag(image: &str) -> Option<&str> {
     }
 }
 
+/// Whether a text can be the name of an image: parts in lower case, with a host, a tag and a digest perhaps.
+fn is_reference(image: &str) -> bool {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    let (path, tag) = match name.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (name, "latest"),
+    };
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let is_host =
+        |part: &str| part.contains(['.', ':']) || part == "localhost" || part.contains(char::is_uppercase);
+    if parts.len() > 1 && is_host(parts[0]) {
+        parts.remove(0);
+    }
+    let is_part = |part: &str| {
+        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        edge(part.chars().next())
+            && edge(part.chars().last())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c))
+    };
+    let is_tag = tag.len() <= 128
+        && tag.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && tag.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    path.len() <= 255 && is_tag && parts.iter().all(|part| is_part(part))
+}
+
 fn service(map: &mut Fields) {
     let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else { return };
     text(spec, "sessionAffinity", "None");
     text(spec, "type", "ClusterIP");
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "ClientIP") {
-        absent(spec, "sessionAffinityConfig", || json!({"clientIP": {"timeoutSeconds": 10800}}));
+        let config = spec.get("sessionAffinityConfig");
+        if config.is_none_or(|config| config["clientIP"]["timeoutSeconds"].is_null()) {
+            spec.insert("sessionAffinityConfig".into(), json!({"clientIP": {"timeoutSeconds": 10800}}));
+        }
     } else if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "None") {
         spec.remove("sessionAffinityConfig");
     }
@@ -376,7 +451,12 @@ fn stateful_set_spec(map: &mut Fields) {
     text(map, "podManagementPolicy", "OrderedReady");
     absent(map, "replicas", || 1.into());
     absent(map, "revisionHistoryLimit", || 10.into());
-    rolling(map, "updateStrategy", &[("partition", json!(0))]);
+    // Only where the type is not given are there parameters of it.
+    let typed = map.get("updateStrategy").and_then(|strategy| strategy["type"].as_str());
+    let bare = map.get("updateStrategy").is_none_or(|strategy| strategy["rollingUpdate"].is_null());
+    if !(bare && typed.is_some_and(|kind| !kind.is_empty())) {
+        rolling(map, "updateStrategy", &[("partition", json!(0))]);
+    }
     absent(map, "persistentVolumeClaimRetentionPolicy", || json!({}));
     if let Some(policy) = map.get_mut("persistentVolumeClaimRetentionPolicy").and_then(Value::as_object_mut) {
         text(policy, "whenDeleted", "Retain");

@@ -4,6 +4,7 @@
 //! so that a definition is served as soon as its client has the answer.
 
 pub mod conversion;
+mod names;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +66,19 @@ pub(super) fn prepare_update(write: &Write<'_>, new: &mut Value, _: &Value) -> O
     Ok(())
 }
 
+/// Says which formats of its schemas mean nothing to the server.
+pub(super) fn unknown_formats(out: &mut Vec<String>, definition: &Value) {
+    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for version in versions {
+        structural::unknown_formats(&version["schema"]["openAPIV3Schema"], &mut |format| {
+            let warning = format!("unrecognized format {format:?}");
+            if !out.contains(&warning) {
+                out.push(warning);
+            }
+        });
+    }
+}
+
 /// A definition that is being deleted says so, and stays until its objects are gone.
 pub(super) fn mark_terminating(object: &mut Value, context: &Context) {
     let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| json!([]));
@@ -75,16 +89,19 @@ pub(super) fn mark_terminating(object: &mut Value, context: &Context) {
         object,
         &context.now_text(),
         "Terminating",
+        true,
         "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     );
 }
 
-fn set_condition(object: &mut Value, now: &str, kind: &str, reason: &str, message: &str) {
-    let condition = json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
+fn set_condition(object: &mut Value, now: &str, kind: &str, holds: bool, reason: &str, message: &str) {
+    let status = if holds { "True" } else { "False" };
+    let condition = json!({"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message});
     match object["status"]["conditions"].as_array_mut() {
         Some(list) => match list.iter_mut().find(|known| known["type"] == kind) {
-            Some(known) if known["status"] == "True" && known["reason"] == reason => {}
+            Some(known)
+                if known["status"] == status && known["reason"] == reason && known["message"] == message => {}
             Some(known) => *known = condition,
             None => list.push(condition),
         },
@@ -154,12 +171,30 @@ fn resources(server: &Server, definition: &Value) -> Vec<Arc<Resource>> {
                         .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
                         .collect(),
                     schema: Arc::new(version["schema"]["openAPIV3Schema"].clone()),
+                    deprecation: deprecation(spec, version),
+                    terminating: metadata_of(definition).contains_key("deletionTimestamp"),
                     conversion: conversion.clone(),
                 },
             };
             Some(Arc::new(Resource::custom(parts, &server.store)))
         })
         .collect()
+}
+
+/// What clients of a version are told, where it is on its way out.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if version["deprecated"] != true {
+        return None;
+    }
+    Some(version["deprecationWarning"].as_str().map(ToOwned::to_owned).unwrap_or_else(|| {
+        format!(
+            "{}/{} {} is deprecated",
+            text(&spec["group"]),
+            text(&version["name"]),
+            text(&spec["names"]["kind"])
+        )
+    }))
 }
 
 fn columns(printer: &Value) -> Vec<Column> {
@@ -197,20 +232,36 @@ pub async fn changed(server: &Server, resource: &Arc<Resource>, new: Option<&Val
         let deleting = metadata_of(new).contains_key("deletionTimestamp");
         if deleting {
             remove_instances(server, resource, new).await;
-        } else if new["status"]["acceptedNames"] != new["spec"]["names"] || !is_established(new) {
-            let now = server.context.now_text();
-            let accept = Edit(move |definition: &mut Value| {
-                definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
-                set_condition(definition, &now, "NamesAccepted", "NoConflicts", "no conflicts found");
-                let accepted = "the initial names have been accepted";
-                set_condition(definition, &now, "Established", "InitialNamesAccepted", accepted);
-                Ok(())
-            });
-            let mut write = own_write(server, resource, &user, Some("status"));
-            if let Err(failure) = Box::pin(write.update(&name, &accept)).await {
-                tracing::warn!(%name, message = %failure.message, "failed to accept a definition's names");
+        } else if names::wants_names(new) || !is_established(new) {
+            accept(server, resource, &user, new).await;
+        }
+        // Names that were taken may have become free.
+        for other in names::of_group(server, resource.table, &new["spec"]["group"]) {
+            let waits = names::wants_names(&other) && !metadata_of(&other).contains_key("deletionTimestamp");
+            if waits && name_of(&other) != name {
+                accept(server, resource, &user, &other).await;
             }
         }
+    }
+}
+
+/// Accepts the names of a definition, as far as they are free.
+async fn accept(server: &Server, resource: &Arc<Resource>, user: &User, definition: &Value) {
+    let name = name_of(definition).to_owned();
+    let now = server.context.now_text();
+    let taken = names::Taken::by_others(server, resource.table, definition);
+    let mut accepted = definition.clone();
+    names::accept(&mut accepted, &taken, &now);
+    if accepted["status"] == definition["status"] {
+        return;
+    }
+    let edit = Edit(move |definition: &mut Value| {
+        names::accept(definition, &taken, &now);
+        Ok(())
+    });
+    let mut write = own_write(server, resource, user, Some("status"));
+    if let Err(failure) = Box::pin(write.update(&name, &edit)).await {
+        tracing::warn!(%name, message = %failure.message, "failed to accept a definition's names");
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use windlass_machinery::{decode, go};
 
 use super::server::Server;
-use super::write::body::yaml;
+use super::write::yaml;
 use super::write::{decoded, metadata_of};
 use crate::store::{Key, Scope};
 pub(super) use crate::webhook::CallError;
@@ -186,7 +186,7 @@ fn parsed(body: &Bytes) -> Result<Value, String> {
     let value = if start == Some(&b'{') {
         serde_json::from_slice::<Value>(body).map_err(|error| bad(decode::go_syntax_error(body, &error)))?
     } else {
-        yaml(body)?
+        yaml::read(body)?.value
     };
     if !value.is_object() {
         return Err(bad(format!(

@@ -16,9 +16,8 @@ use super::registry::{Registry, Resource, api_version};
 pub fn wants_aggregated(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accept.split(',').next().is_some_and(|first| {
-        first.contains("as=APIGroupDiscoveryList")
-            && first.contains("g=apidiscovery.k8s.io")
-            && first.contains("v=v2")
+        let has = |wanted: &str| first.split(';').any(|parameter| parameter.trim() == wanted);
+        has("as=APIGroupDiscoveryList") && has("g=apidiscovery.k8s.io") && has("v=v2")
     })
 }
 
@@ -123,7 +122,12 @@ fn version_list(registry: &Registry, group: &str, version: &str) -> Option<Value
             entry["storageVersionHash"] = storage_hash(resource).into();
         }
         listed.push(entry);
-        for (name, sub) in &resource.subresources {
+        // Custom resources list their status before their scale.
+        let mut subs: Vec<_> = resource.subresources.iter().collect();
+        if resource.custom.is_some() {
+            subs.reverse();
+        }
+        for (name, sub) in subs {
             let mut entry = json!({
                 "name": format!("{}/{name}", resource.plural), "singularName": "",
                 "namespaced": resource.namespaced, "kind": sub.kind, "verbs": sub.verbs,
@@ -139,12 +143,19 @@ fn version_list(registry: &Registry, group: &str, version: &str) -> Option<Value
         return None;
     }
     let name = api_version(group, version);
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": listed}))
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": name, "resources": listed});
+    // The oldest group of all says less of itself.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(list)
 }
 
 /// What changes when objects are stored in another version.
 fn storage_hash(resource: &Resource) -> String {
-    let text = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
+    let version = resource.custom.as_ref().and_then(|custom| custom.conversion.as_ref());
+    let version = version.map_or(resource.version.as_str(), |conversion| conversion.storage());
+    let text = format!("{}/{version}/{}", resource.group, resource.kind);
     STANDARD.encode(&Sha256::digest(text)[..8])
 }
 
@@ -171,8 +182,12 @@ fn aggregate(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated(resource: &Resource) -> Value {
-    let kind =
-        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    // Built-in kinds of the group and version that they are listed in do not repeat them.
+    let kind = |group: &str, version: &str, kind: &str| {
+        let own = (group, version) == (resource.group.as_str(), resource.version.as_str());
+        let (group, version) = if own && resource.custom.is_none() { ("", "") } else { (group, version) };
+        json!({"group": group, "version": version, "kind": kind})
+    };
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),

@@ -14,7 +14,7 @@ use super::request::Query;
 use super::server::Server;
 use super::status::{Failure, Outcome};
 use super::write::decoded;
-use crate::logs::{Line, Log};
+use crate::logs::{Line, Log, Logs};
 use crate::store::Key;
 
 /// What a client wants of a log.
@@ -39,17 +39,30 @@ pub fn answer(
     key: &Key,
     query: &Query,
 ) -> Outcome<Option<BoxStream<'static, Bytes>>> {
-    let options = Options::parse(query, &key.name, server.context.now())?;
     let stored =
         server.store.get(resource.table, key).ok_or_else(|| Failure::not_found(resource, &key.name))?;
-    let pod = decoded(&stored)?;
-    let container = container(&pod, &key.name, options.container.as_deref())?;
+    of_pod(&decoded(&stored)?, &key.name, query, &server.logs, server.context.now())
+}
+
+/// The same for a pod as it is in the API.
+///
+/// # Errors
+/// When it has no such container, or it has not written yet and cannot have.
+pub fn of_pod(
+    pod: &Value,
+    name: &str,
+    query: &Query,
+    logs: &Logs,
+    now: Timestamp,
+) -> Outcome<Option<BoxStream<'static, Bytes>>> {
+    let options = Options::parse(query, name, now)?;
+    let container = container(pod, name, options.container.as_deref())?;
     if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
         return Ok(None);
     }
-    let id = container_id(&pod, &key.name, &container, options.previous).map_err(Failure::bad_request)?;
+    let id = container_id(pod, name, &container, options.previous).map_err(Failure::bad_request)?;
     // One that the node no longer keeps is empty.
-    let log = server.logs.get(&id).unwrap_or_else(|| {
+    let log = logs.get(&id).unwrap_or_else(|| {
         let none = Log::default();
         none.close();
         none
@@ -112,7 +125,7 @@ impl Options {
 }
 
 /// The container that is meant: the one named, or the only one.
-fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Outcome<String> {
+pub(super) fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Outcome<String> {
     let names = |list: &str| -> Vec<String> {
         let containers = pod["spec"][list].as_array().into_iter().flatten();
         containers.filter_map(|container| container["name"].as_str()).map(ToOwned::to_owned).collect()

@@ -44,52 +44,114 @@ pub enum View {
     MetadataList,
 }
 
-/// The form the client wants for an object, a list, or a watch.
+/// What a request is for, as far as the forms of its answer go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// An object, or a list of deleted ones.
+    Object,
+    /// A list, or a watch: they share an address.
+    List,
+    /// A stream of events.
+    Events,
+}
+
+/// The form the client wants for an answer.
 ///
 /// # Errors
 /// When it takes none that the server has.
-pub fn accepted(headers: &HeaderMap) -> Outcome<Form> {
-    let Some(accept) = headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else {
-        return Ok(Form::PLAIN);
-    };
-    if accept.trim().is_empty() {
+pub fn accepted(headers: &HeaderMap, answered: Answered) -> Outcome<Form> {
+    let Some(accept) = accept(headers) else { return Ok(Form::PLAIN) };
+    if matches!(accept, "application/json" | "*/*") {
         return Ok(Form::PLAIN);
     }
-    let mut readable = false;
-    for clause in accept.split(',') {
-        let mut parts = clause.split(';').map(str::trim);
-        let yaml = match parts.next().unwrap_or_default() {
+    // The address is chosen first, by names alone; what the parameters say is looked at afterwards.
+    if !accept.split(',').any(|clause| KNOWN.contains(&media_type(clause))) {
+        let streams = if answered == Answered::Object { "" } else { STREAMS };
+        return Err(Failure::no_representation(&format!("{OFFERED}{streams}")));
+    }
+    let found = clauses(accept).into_iter().find_map(|clause| clause.form(answered));
+    found.ok_or_else(|| match answered {
+        Answered::Events => Failure::not_acceptable(STREAMS.trim_start_matches(", ")),
+        _ => refused(),
+    })
+}
+
+/// That the server has no form that the client takes.
+#[must_use]
+pub fn refused() -> Failure {
+    Failure::not_acceptable(OFFERED)
+}
+
+/// The form in which a client is told of a failure: never as a table, and as JSON where it takes nothing.
+#[must_use]
+pub fn told(headers: &HeaderMap) -> Form {
+    let plain = |clause: Clause<'_>| clause.form(Answered::Object).filter(|form| form.view == View::Whole);
+    accept(headers).and_then(|accept| clauses(accept).into_iter().find_map(plain)).unwrap_or(Form::PLAIN)
+}
+
+const KNOWN: [&str; 4] =
+    ["*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+fn accept(headers: &HeaderMap) -> Option<&str> {
+    headers.get(ACCEPT).and_then(|value| value.to_str().ok()).filter(|accept| !accept.trim().is_empty())
+}
+
+fn media_type(clause: &str) -> &str {
+    clause.split(';').next().unwrap_or_default().trim()
+}
+
+/// One of the forms that a client takes.
+#[derive(Clone, Copy)]
+struct Clause<'a>(&'a str);
+
+/// The forms that a client takes, those it likes best first.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = accept.split(',').map(Clause).collect();
+    clauses.sort_by(|left, right| right.weight().total_cmp(&left.weight()));
+    clauses
+}
+
+impl Clause<'_> {
+    fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.split(';').skip(1).filter_map(|parameter| parameter.trim().split_once('='));
+        pairs.map(|(name, value)| (name.trim(), value.trim()))
+    }
+
+    fn weight(&self) -> f64 {
+        let given = self.parameters().find(|(name, _)| *name == "q");
+        given.and_then(|(_, weight)| weight.parse().ok()).unwrap_or(1.0)
+    }
+
+    /// The form that it asks for, where the server has it.
+    fn form(self, answered: Answered) -> Option<Form> {
+        let yaml = match media_type(self.0) {
             "application/json" | "application/*" | "*/*" => false,
-            "application/yaml" => true,
-            _ => continue,
+            // A stream has lines of JSON.
+            "application/yaml" => (answered != Answered::Events).then_some(true)?,
+            _ => return None,
         };
-        readable = true;
-        let (mut view, mut group, mut version) = ("", "", "");
-        for parameter in parts {
-            match parameter.split_once('=') {
-                Some(("as", value)) => view = value,
-                Some(("g", value)) => group = value,
-                Some(("v", value)) => version = value,
-                _ => {}
-            }
+        let given =
+            |wanted: &str| self.parameters().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+        if given("stream").is_some_and(|stream| stream != "watch" || yaml) {
+            return None;
         }
-        let version = match (group, version) {
-            ("meta.k8s.io", "v1") => META,
-            ("meta.k8s.io", "v1beta1") => OLD_META,
+        let view = given("as").unwrap_or_default();
+        let version = match (given("g"), given("v")) {
+            (Some("meta.k8s.io"), Some("v1")) => META,
+            (Some("meta.k8s.io"), Some("v1beta1")) => OLD_META,
             _ if view.is_empty() => META,
-            _ => continue,
+            _ => return None,
         };
         let view = match view {
             "" => View::Whole,
             "Table" => View::Table,
             "PartialObjectMetadata" => View::Metadata,
             "PartialObjectMetadataList" => View::MetadataList,
-            _ => continue,
+            _ => return None,
         };
-        return Ok(Form { yaml, view, version });
+        Some(Form { yaml, view, version })
     }
-    // Whoever takes none of the server's forms is told so before anything else.
-    Err(if readable { Failure::not_acceptable(OFFERED) } else { Failure::no_representation(OFFERED) })
 }
 
 /// In which form a body is.
@@ -110,14 +172,17 @@ const READ: [&str; 3] = ["application/json", "application/yaml", "application/vn
 /// # Errors
 /// When it is none that the server reads.
 pub fn body_form(headers: &HeaderMap) -> Outcome<BodyForm> {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    // Go reads no media type whose parameters make no sense.
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().trim();
+    // Go reads no media type whose parameters make no sense, but for one semicolon too many.
+    let value = value.strip_suffix(';').unwrap_or(value);
     let readable = value.split(';').skip(1).all(|parameter| parameter.contains('='));
-    match content_type(headers) {
-        _ if !readable => Err(Failure::unsupported_media(&READ)),
-        "" | "application/json" => Ok(BodyForm::Json),
-        "application/yaml" => Ok(BodyForm::Yaml),
-        "application/vnd.kubernetes.protobuf" => Ok(BodyForm::Protobuf),
+    let kind = content_type(headers);
+    let known = READ.iter().position(|known| kind.eq_ignore_ascii_case(known));
+    match (readable, known) {
+        (true, Some(0)) => Ok(BodyForm::Json),
+        (true, Some(1)) => Ok(BodyForm::Yaml),
+        (true, Some(2)) => Ok(BodyForm::Protobuf),
+        (true, None) if kind.is_empty() => Ok(BodyForm::Json),
         _ => Err(Failure::unsupported_media(&READ)),
     }
 }

@@ -29,15 +29,26 @@ pub fn index(registry: &Registry) -> Value {
     let mut paths = Map::new();
     for resource in registry.all() {
         let place = location(resource);
-        let stamp: String = Sha256::digest(format!("{place} {:p}", registry))
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02X}"))
-            .collect();
-        let url = format!("/openapi/v3/{place}?hash={stamp}");
+        if paths.contains_key(&place) {
+            continue;
+        }
+        let url = format!("/openapi/v3/{place}?hash={}", stamp(registry, &place));
         paths.insert(place, json!({"serverRelativeURL": url}));
     }
     json!({"paths": paths})
+}
+
+/// What changes when the document of a group and version does.
+#[must_use]
+pub fn stamp(registry: &Registry, place: &str) -> String {
+    let mut digest = Sha256::new();
+    for resource in registry.all().iter().filter(|resource| location(resource) == place) {
+        digest.update(format!("{place} {} {:?}", resource.kind, resource.verbs));
+        if let Some(custom) = &resource.custom {
+            digest.update(custom.schema.to_string());
+        }
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The document of one group and version.

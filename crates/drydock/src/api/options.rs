@@ -183,7 +183,7 @@ impl DeleteOptions {
         if let Some(grace) = query.get("gracePeriodSeconds") {
             options["gracePeriodSeconds"] = parse_int(grace)?.into();
         }
-        if let Some(policy) = query.get("propagationPolicy") {
+        if let Some(policy) = query.first("propagationPolicy") {
             options["propagationPolicy"] = policy.into();
         }
         if query.get("orphanDependents").is_some() {
@@ -314,8 +314,27 @@ fn go_duration(text: &str) -> bool {
 /// # Errors
 /// When it is none.
 pub fn parse_int(text: &str) -> Outcome<i64> {
-    text.parse()
-        .map_err(|_| Failure::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
+    text.parse().map_err(|error| unparsed("ParseInt", text, &error))
+}
+
+/// Reads a whole number that is not negative as Go does.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_unsigned(text: &str) -> Outcome<u64> {
+    // Go takes no sign here.
+    if text.starts_with('+') {
+        return Err(Failure::bad_request(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")));
+    }
+    text.parse().map_err(|error| unparsed("ParseUint", text, &error))
+}
+
+fn unparsed(function: &str, text: &str, error: &std::num::ParseIntError) -> Failure {
+    let why = match error.kind() {
+        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    Failure::bad_request(format!("strconv.{function}: parsing {text:?}: {why}"))
 }
 
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldError>) -> bool {

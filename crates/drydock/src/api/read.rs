@@ -17,7 +17,7 @@ use windlass_machinery::selector::{Fields, Labels};
 
 use super::definitions::conversion;
 use super::negotiation::{Form, View};
-use super::options::ListOptions;
+use super::options::{ListOptions, parse_unsigned};
 use super::registry::Resource;
 use super::request::Query;
 use super::server::Server;
@@ -110,7 +110,15 @@ pub async fn get(
     query: &Query,
     as_of: Option<Revision>,
 ) -> Outcome<Bytes> {
-    query.get("resourceVersion").map(parse_revision).transpose()?;
+    let wanted = query.get("resourceVersion").map(parse_revision).transpose()?;
+    let newest = server.store.revision();
+    if let Some(wanted) = wanted.filter(|wanted| *wanted > newest) {
+        return Err(too_large(wanted, newest));
+    }
+    if query.get("export").is_some() {
+        let gone = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Failure::bad_request(gone));
+    }
     let stored = match as_of {
         None => server.store.get(resource.table, key),
         Some(revision) => {
@@ -229,8 +237,13 @@ impl Continue {
                 .with_decode_allow_trailing_bits(true)
                 .with_decode_padding_mode(DecodePaddingMode::Indifferent),
         );
-        let bytes =
-            LENIENT.decode(token).map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
+        let bytes = LENIENT.decode(token).map_err(|error| {
+            let at = match error {
+                base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                _ => token.len(),
+            };
+            invalid(format!("continue key is not valid: illegal base64 data at input byte {at}"))
+        })?;
         let (value, _) = decode::text(&bytes, None)
             .map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
         let start = value["start"].as_str().unwrap_or_default().to_owned();
@@ -651,10 +664,8 @@ fn error(failure: &Failure) -> Bytes {
 }
 
 fn parse_revision(text: &str) -> Outcome<Revision> {
-    text.parse().map_err(|_| {
-        Failure::internal(format!(
-            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-        ))
+    parse_unsigned(text).map_err(|error| {
+        Failure::internal(format!("resourceVersion: Invalid value: {text:?}: {}", error.message))
     })
 }
 

@@ -100,6 +100,10 @@ pub struct CustomResource {
     pub selectable: Vec<String>,
     /// Its schema as written, for OpenAPI.
     pub schema: Arc<Value>,
+    /// Whether its definition is being deleted.
+    pub terminating: bool,
+    /// What clients of a version on its way out are told.
+    pub deprecation: Option<String>,
     /// What converts its objects between versions, where that is not a matter of names.
     pub conversion: Option<Arc<Conversion>>,
 }
@@ -232,7 +236,11 @@ impl Resource {
     /// A custom resource in one version.
     #[must_use]
     pub fn custom(parts: CustomParts, store: &Store) -> Self {
-        let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+        let all = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+        let mut verbs = all.to_vec();
+        if parts.custom.terminating {
+            verbs.retain(|verb| !matches!(*verb, "patch" | "create" | "update"));
+        }
         let own = |verbs: &[&str]| verbs.iter().map(|verb| (*verb).to_owned()).collect::<Vec<_>>();
         let mut subresources = BTreeMap::new();
         if parts.status {

@@ -40,7 +40,8 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         Self(
             text.split('&')
-                .filter(|pair| !pair.is_empty())
+                // Go leaves out what has a semicolon.
+                .filter(|pair| !pair.is_empty() && !pair.contains(';'))
                 .map(|pair| {
                     let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
                     (unescape(key, true), unescape(value, true))
@@ -59,6 +60,11 @@ impl Query {
     #[must_use]
     pub fn first(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Adds a parameter.
+    pub fn push(&mut self, name: &str, value: &str) {
+        self.0.push((name.to_owned(), value.to_owned()));
     }
 
     /// All values of a parameter.
@@ -82,7 +88,8 @@ pub fn target(path: &str) -> Target {
     let other = || Target::Path(path.to_owned());
     // As in Go, a slash that was escaped still parts a path.
     let unescaped = unescape(path, false);
-    let parts: Vec<&str> = unescaped.split('/').filter(|part| !part.is_empty()).collect();
+    let unescaped = unescaped.strip_prefix('/').unwrap_or(&unescaped);
+    let parts: Vec<&str> = unescaped.strip_suffix('/').unwrap_or(unescaped).split('/').collect();
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -109,7 +116,7 @@ pub fn target(path: &str) -> Target {
             found.subresource = own(sub);
         }
         ["namespaces", namespace, resource, rest @ ..] => {
-            found.namespace = own(namespace);
+            found.namespace = Some(namespace).filter(|name| !name.is_empty()).and_then(own);
             found.resource = (*resource).to_owned();
             found.name = rest.first().and_then(own);
             found.subresource = (rest.len() > 1).then(|| rest[1..].join("/"));
@@ -132,6 +139,7 @@ pub fn target(path: &str) -> Target {
 pub fn verb(method: &Method, path: &ResourcePath, query: &Query) -> &'static str {
     let named = path.name.is_some();
     match *method {
+        _ if path.watch && *method != Method::GET => "",
         Method::GET if path.watch || (!named && query.flag("watch")) => "watch",
         Method::GET if named => "get",
         Method::GET => "list",

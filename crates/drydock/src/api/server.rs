@@ -6,36 +6,37 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use http::header::USER_AGENT;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
-use serde_json::{Value, json};
-use windlass_machinery::{Context, decode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde_json::Value;
+use windlass_machinery::Context;
 
 use super::admission::policy::Policies;
 use super::admission::webhook::Hooks;
 use super::auth::token::Signer;
 use super::auth::{self, Attributes, Auth, User};
-use super::negotiation::{self, Form};
-use super::options::{DeleteOptions, WriteOptions};
-use super::read;
+use super::definitions;
+use super::options::WriteOptions;
 use super::registry::{BuiltIn, LoadError, Registry, Resource};
 use super::request::{self, Query, ResourcePath, Target};
 use super::status::{Failure, Outcome};
-use super::write::body::as_json;
-use super::write::delete::Deleted;
-use super::write::patch::{Patch, PatchKind};
-use super::write::{Replace, Write};
-use super::{definitions, discovery, log, openapi, subresources};
+use super::write::Write;
 use crate::faults::{self, Asked, Effect, Faults, Verdict};
 use crate::logs::Logs;
 use crate::record::{Entry, Record};
-use crate::store::{Key, Revision, Store, TableId};
+use crate::store::{Revision, Store, TableId};
 use crate::webhook::Webhooks;
+
+mod answer;
+mod objects;
+mod pages;
+mod parts;
+
+use answer::{Answer, AnswerBody};
 
 /// The largest body the server reads.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -86,64 +87,6 @@ struct Call {
     body: Bytes,
     /// Reads see the cluster as it was at that revision.
     as_of: Option<Revision>,
-}
-
-/// An answer, not yet sent.
-struct Answer {
-    code: StatusCode,
-    kind: &'static str,
-    body: AnswerBody,
-    warnings: Vec<String>,
-}
-
-enum AnswerBody {
-    Whole(Bytes),
-    Events(read::Events),
-}
-
-impl Answer {
-    fn json(code: StatusCode, value: &Value) -> Self {
-        Self::bytes(code, Form::PLAIN, Bytes::from(value.to_string()))
-    }
-
-    fn bytes(code: StatusCode, form: Form, body: Bytes) -> Self {
-        let kind = if form.yaml { "application/yaml" } else { "application/json" };
-        Self { code, kind, body: AnswerBody::Whole(body), warnings: Vec::new() }
-    }
-
-    fn text(code: StatusCode, text: &str) -> Self {
-        let kind = "text/plain; charset=utf-8";
-        Self { code, kind, body: AnswerBody::Whole(Bytes::from(text.to_owned())), warnings: Vec::new() }
-    }
-
-    fn failure(failure: &Failure, headers: &HeaderMap) -> Self {
-        let form = negotiation::accepted(headers).unwrap_or(Form::PLAIN);
-        let json = Bytes::from(failure.status().to_string());
-        let body = read::encode(json.clone(), form).unwrap_or(json);
-        Self::bytes(failure.code, form, body)
-    }
-
-    fn response(self) -> Response<Body> {
-        let body = match self.body {
-            AnswerBody::Whole(bytes) => Full::new(bytes).boxed_unsync(),
-            AnswerBody::Events(events) => {
-                let frames = events.map(|event| Ok::<_, Infallible>(Frame::data(event)));
-                StreamBody::new(frames).boxed_unsync()
-            }
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() = self.code;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        for warning in &self.warnings {
-            let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
-            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
-                headers.append(HeaderName::from_static("warning"), value);
-            }
-        }
-        response
-    }
 }
 
 impl Server {
@@ -259,7 +202,7 @@ impl Server {
         };
         let mut call = Call { query, method: parts.method, headers, user, body, as_of: None };
         let answer = match target {
-            Target::Path(path) => self.path(&call, &path),
+            Target::Path(path) => self.page(&call, &path),
             Target::Resource(path) => {
                 let verb = request::verb(&call.method, &path, &call.query);
                 let client = user_agent(&call.headers).to_owned();
@@ -271,7 +214,7 @@ impl Server {
                 let mut warnings = Vec::new();
                 let answer = match self.resource(&call, &path, verb, &mut warnings).await {
                     Ok(answer) => answer,
-                    Err(Unanswered::NoPage) => Answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+                    Err(Unanswered::NoPage) => Answer::no_page(),
                     Err(Unanswered::Failed(failure)) => Answer::failure(&failure, &call.headers),
                 };
                 let answer = after(answer, verdict, &self.faults, &client, &call.headers).await;
@@ -287,57 +230,12 @@ impl Server {
                 Answer { warnings, ..answer }
             }
         };
+        let answer = match call.method {
+            // Who asks for the head of an answer gets no more.
+            Method::HEAD => Answer { body: AnswerBody::Whole(Bytes::new()), ..answer },
+            _ => answer,
+        };
         answer.response()
-    }
-
-    fn path(&self, call: &Call, path: &str) -> Answer {
-        let verb = call.method.as_str().to_lowercase();
-        let wanted = Attributes { verb: &verb, target: auth::Target::Path(path) };
-        if let Err(failure) = self.auth.authorize(&call.user, &wanted) {
-            return Answer::failure(&failure, &call.headers);
-        }
-        let page = path.trim_end_matches('/');
-        let registry = self.registry();
-        match page {
-            "/healthz" | "/livez" | "/readyz" => return Answer::text(StatusCode::OK, "ok"),
-            "/.well-known/openid-configuration" => {
-                return Answer::json(StatusCode::OK, &auth::token::discovery());
-            }
-            "/openid/v1/jwks" => {
-                let keys = Answer::json(StatusCode::OK, &self.auth.signer.key_set());
-                return Answer { kind: "application/jwk-set+json", ..keys };
-            }
-            "/version" => return Answer::json(StatusCode::OK, &version()),
-            "/openapi/v2" => {
-                let accept = call.headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
-                let accept = accept.unwrap_or("*/*");
-                if !["*/*", "application/json", "application/*"].iter().any(|known| accept.contains(known)) {
-                    return Answer::text(StatusCode::NOT_ACCEPTABLE, "");
-                }
-                return Answer::json(StatusCode::OK, &openapi::v2::whole(self, &registry));
-            }
-            "/openapi/v3" => return Answer::json(StatusCode::OK, &openapi::index(&registry)),
-            _ => {}
-        }
-        if let Some(place) = page.strip_prefix("/openapi/v3/") {
-            if let Some(document) = openapi::document(self, &registry, place) {
-                return Answer::json(StatusCode::OK, &document);
-            }
-            return Answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
-        }
-        let aggregated = discovery::wants_aggregated(&call.headers) && matches!(page, "/api" | "/apis");
-        match discovery::answer(&registry, page, aggregated) {
-            Some(answer) if aggregated => {
-                Answer { kind: discovery::AGGREGATED, ..Answer::json(StatusCode::OK, &answer) }
-            }
-            Some(answer) => Answer::json(StatusCode::OK, &answer),
-            None => match page.split('/').collect::<Vec<_>>().as_slice() {
-                ["", "apis", group, _] if registry.knows(group, "").0 => {
-                    Answer::failure(&Failure::no_such_resource(), &call.headers)
-                }
-                _ => Answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
-            },
-        }
     }
 
     async fn resource(
@@ -355,25 +253,17 @@ impl Server {
                 _ => Failure::no_such_resource().into(),
             });
         };
-        warnings.extend(deprecation(resource).map(ToOwned::to_owned));
-        if let Some(name) = &path.name
+        check_place(path, resource, verb)?;
+        let allowed = path.subresource.is_some()
+            || !(verb.is_empty() || !takes(resource, verb) || lacks_name(verb, path));
+        if !allowed {
+            return Err(Failure::method_not_allowed().into());
+        }
+        warnings.extend(deprecation(resource).map(Cow::into_owned));
+        if let Some(name) = path.name.as_ref().filter(|_| verb != "update")
             && let Some(why) = windlass_machinery::names::path_segment_name(name, false).first()
         {
             return Err(Failure::bad_request(format!("Name parameter invalid: {name:?}: {why}")).into());
-        }
-        // What is only answered and never stored has no objects, and no path beside its own.
-        let misplaced = path.name.is_some() || (resource.namespaced && path.namespace.is_none());
-        if auth::reviews::is_review(resource) && misplaced {
-            return Err(Failure::no_such_resource().into());
-        }
-        // A namespaced object has no address without its namespace.
-        if resource.namespaced && path.namespace.is_none() && (path.name.is_some() || verb == "create") {
-            return Err(if path.name.is_some() {
-                Failure::no_such_resource()
-            } else {
-                Failure::method_not_allowed()
-            }
-            .into());
         }
         let namespace = path.namespace.as_deref().filter(|_| resource.namespaced);
         let mut write = Write {
@@ -387,230 +277,10 @@ impl Server {
         };
         let answer = match &path.subresource {
             Some(sub) => self.subresource(call, path, resource, sub, verb, &mut write).await,
-            None if verb.is_empty() || !resource.allows(verb) || lacks_name(verb, path) => {
-                Err(Failure::method_not_allowed())
-            }
             None => self.object(call, path, resource, verb, &mut write).await,
         };
         warnings.append(&mut write.warnings);
         Ok(answer?)
-    }
-
-    async fn object(
-        &self,
-        call: &Call,
-        path: &ResourcePath,
-        resource: &Arc<Resource>,
-        verb: &str,
-        write: &mut Write<'_>,
-    ) -> Outcome<Answer> {
-        let form = negotiation::accepted(&call.headers)?;
-        let name = path.name.as_deref().unwrap_or_default();
-        let namespace = path.namespace.as_deref().filter(|_| resource.namespaced);
-        let key = Key::new(namespace.unwrap_or_default(), name);
-        match verb {
-            "get" => {
-                let object = read::get(self, resource, &key, form, &call.query, call.as_of).await?;
-                Ok(Answer::bytes(StatusCode::OK, form, object))
-            }
-            "list" => {
-                let list = read::list(self, resource, namespace, form, &call.query, call.as_of).await?;
-                Ok(Answer::bytes(StatusCode::OK, form, list))
-            }
-            "watch" => {
-                let events =
-                    read::watch(self, resource, namespace, path.name.as_deref(), form, &call.query).await?;
-                let body = AnswerBody::Events(events);
-                Ok(Answer { code: StatusCode::OK, kind: "application/json", body, warnings: Vec::new() })
-            }
-            "create" => {
-                write.options = self.write_options("CreateOptions", call, false)?;
-                let object = write.read_body(&call.headers, &call.body)?;
-                if auth::reviews::is_review(resource) {
-                    let body = auth::reviews::create(write, object)?;
-                    let shown = read::shown(self, resource, &body, form, &call.query)?;
-                    return Ok(Answer::bytes(StatusCode::CREATED, form, shown));
-                }
-                let written = write.create(object).await?;
-                self.written(resource, &written, form, &call.query)
-            }
-            "update" => {
-                write.options = self.write_options("UpdateOptions", call, false)?;
-                let object = write.read_body(&call.headers, &call.body)?;
-                write.check_name(&object, name)?;
-                let written = write.update(name, &Replace(object)).await?;
-                self.written(resource, &written, form, &call.query)
-            }
-            "patch" => {
-                let patch = self.patch(call, resource, name, write)?;
-                let written = write.update(name, &patch).await?;
-                self.written(resource, &written, form, &call.query)
-            }
-            "delete" => {
-                let options = self.delete_options(call)?;
-                match write.delete(name, &options).await? {
-                    Deleted::Gone(status) => {
-                        let json = Bytes::from(status.to_string());
-                        Ok(Answer::bytes(StatusCode::OK, form, read::encode(json, form)?))
-                    }
-                    Deleted::Object(body) => {
-                        let shown = read::shown(self, resource, &body, form, &call.query)?;
-                        Ok(Answer::bytes(StatusCode::OK, form, shown))
-                    }
-                }
-            }
-            _ => self.delete_all(call, resource, namespace, form, write).await,
-        }
-    }
-
-    async fn delete_all(
-        &self,
-        call: &Call,
-        resource: &Arc<Resource>,
-        namespace: Option<&str>,
-        form: Form,
-        write: &mut Write<'_>,
-    ) -> Outcome<Answer> {
-        let options = DeleteOptions { collection: true, ..self.delete_options(call)? };
-        let read::Page { items, metadata } = read::page(self, resource, namespace, &call.query, None)?;
-        for stored in &items {
-            match write.delete(&stored.key.name, &options).await {
-                Err(failure) if failure.reason != "NotFound" => return Err(failure),
-                _ => {}
-            }
-        }
-        let list = read::list_body(self, resource, &items, metadata, form, &call.query)?;
-        Ok(Answer::bytes(StatusCode::OK, form, list))
-    }
-
-    async fn subresource(
-        &self,
-        call: &Call,
-        path: &ResourcePath,
-        resource: &Arc<Resource>,
-        sub: &str,
-        verb: &str,
-        write: &mut Write<'_>,
-    ) -> Outcome<Answer> {
-        let name = path.name.as_deref().unwrap_or_default();
-        let Some(known) = resource.subresources.get(sub) else {
-            // A custom resource answers for subresources it might have had as for objects.
-            return Err(match &resource.custom {
-                Some(_) if matches!(sub, "status" | "scale") => Failure::not_found(resource, name),
-                _ => Failure::no_such_resource(),
-            });
-        };
-        if !known.verbs.iter().any(|allowed| allowed == verb) {
-            return Err(Failure::method_not_allowed());
-        }
-        let options = |kind: &str| self.write_options(kind, call, false);
-        match (sub, verb) {
-            ("status", _) => self.object(call, path, resource, verb, write).await,
-            ("finalize", _) => self.object(call, path, resource, "update", write).await,
-            ("scale", _) => {
-                if verb != "get" {
-                    let kind = if verb == "patch" { "PatchOptions" } else { "UpdateOptions" };
-                    write.options = options(kind)?;
-                }
-                let (code, scale) =
-                    subresources::scale(write, &call.method, &call.headers, name, call.body.clone()).await?;
-                Ok(Answer::json(code, &scale))
-            }
-            (auth::token_request::SUBRESOURCE, "create") => {
-                let form = negotiation::accepted(&call.headers)?;
-                write.options = options("CreateOptions")?;
-                let (kind, body) =
-                    auth::token_request::create(write, &call.headers, &call.body, name).await?;
-                let shown = read::shown(self, &kind, &body, form, &call.query)?;
-                Ok(Answer::bytes(StatusCode::CREATED, form, shown))
-            }
-            ("log", "get") => {
-                let kind = "text/plain";
-                let key = write.key(name);
-                let (code, body) = match log::answer(self, resource, &key, &call.query)? {
-                    Some(lines) => (StatusCode::OK, AnswerBody::Events(lines)),
-                    None => (StatusCode::NO_CONTENT, AnswerBody::Whole(Bytes::new())),
-                };
-                Ok(Answer { code, kind, body, warnings: Vec::new() })
-            }
-            ("binding", "create") => {
-                write.options = options("CreateOptions")?;
-                let (code, answer) =
-                    subresources::bind(write, name, &self.any_body(call, resource, sub)?).await?;
-                Ok(Answer::json(code, &answer))
-            }
-            ("eviction", "create") => {
-                write.options = options("CreateOptions")?;
-                let (code, answer) =
-                    subresources::evict(write, name, &self.any_body(call, resource, sub)?, &call.query)
-                        .await?;
-                Ok(Answer::json(code, &answer))
-            }
-            _ => {
-                let key = write.key(name);
-                self.store.get(resource.table, &key).ok_or_else(|| Failure::not_found(resource, name))?;
-                Err(Failure::not_implemented(format!(
-                    "the drydock does not have {}/{sub} of {} {name:?}; use a real cluster for it",
-                    resource.plural, resource.kind
-                )))
-            }
-        }
-    }
-
-    fn any_body(&self, call: &Call, resource: &Resource, sub: &str) -> Outcome<Value> {
-        if call.body.is_empty() {
-            return Ok(json!({}));
-        }
-        let json = match resource.part(sub) {
-            Some(part) => as_json(&call.headers, &call.body, part.ty(), &part.kind)?,
-            None => call.body.clone(),
-        };
-        decode::text(&json, None)
-            .map(|(value, _)| value)
-            .map_err(|error| Failure::bad_request(error.to_string()))
-    }
-
-    fn write_options(&self, kind: &str, call: &Call, apply: bool) -> Outcome<WriteOptions> {
-        WriteOptions::parse(kind, &call.query, user_agent(&call.headers), apply)
-    }
-
-    fn delete_options(&self, call: &Call) -> Outcome<DeleteOptions> {
-        if call.body.is_empty() {
-            return DeleteOptions::parse(None, &call.query);
-        }
-        let ty = self.built_in.schemas.at(self.built_in.delete_options);
-        let json = as_json(&call.headers, &call.body, ty, "DeleteOptions")?;
-        let unreadable = |error: decode::DecodeError| {
-            Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
-        };
-        let (any, _) = decode::text(&json, None).map_err(unreadable)?;
-        if let (Some(version), Some(kind)) = (any["apiVersion"].as_str(), any["kind"].as_str())
-            && kind != "DeleteOptions"
-        {
-            return Err(Failure::bad_request(format!(
-                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-            )));
-        }
-        let (body, _) =
-            decode::text(&json, Some(ty)).map_err(|error| Failure::bad_request(error.to_string()))?;
-        DeleteOptions::parse(Some(&body), &call.query)
-    }
-
-    fn patch(&self, call: &Call, resource: &Resource, name: &str, write: &mut Write<'_>) -> Outcome<Patch> {
-        let kind = PatchKind::of(&call.headers, resource)?;
-        write.options = self.write_options("PatchOptions", call, kind == PatchKind::Apply)?;
-        Ok(Patch::new(kind, call.body.clone(), name))
-    }
-
-    fn written(
-        &self,
-        resource: &Resource,
-        written: &super::write::Written,
-        form: Form,
-        query: &Query,
-    ) -> Outcome<Answer> {
-        let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(Answer::bytes(code, form, read::shown(self, resource, &written.body, form, query)?))
     }
 }
 
@@ -670,6 +340,27 @@ async fn after(
     }
 }
 
+/// Whether the path is one that a resource has.
+fn check_place(path: &ResourcePath, resource: &Resource, verb: &str) -> Outcome<()> {
+    // What is only answered and never stored has no objects, and no path beside its own.
+    let unstored = resource.verbs.iter().all(|known| known == "create");
+    let outside = resource.namespaced && path.namespace.is_none();
+    if unstored && (path.name.is_some() || (outside && auth::reviews::is_review(resource))) {
+        return Err(Failure::no_such_resource());
+    }
+    // Nothing but namespaces is both cluster-wide and within one.
+    let inside = path.namespace.is_some() && path.namespace != path.name;
+    if !resource.namespaced && inside {
+        return Err(Failure::no_such_resource());
+    }
+    // A namespaced object has no address without its namespace.
+    match (outside, &path.name) {
+        (true, Some(_)) => Err(Failure::no_such_resource()),
+        (true, None) if matches!(verb, "create" | "deletecollection") => Err(Failure::method_not_allowed()),
+        _ => Ok(()),
+    }
+}
+
 /// Why there is no answer.
 enum Unanswered {
     /// The path is none that the server knows.
@@ -685,14 +376,22 @@ impl From<Failure> for Unanswered {
 }
 
 /// What the client of a resource on its way out is told.
-fn deprecation(resource: &Resource) -> Option<&'static str> {
+fn deprecation(resource: &Resource) -> Option<Cow<'_, str>> {
     static TABLE: &[(&str, &str, &str)] = &[
         ("", "endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
         ("", "componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
     ];
+    if let Some(custom) = &resource.custom {
+        return custom.deprecation.as_deref().map(Cow::Borrowed);
+    }
     let found =
         TABLE.iter().find(|(group, plural, _)| *group == resource.group && *plural == resource.plural);
-    found.map(|(_, _, message)| *message)
+    found.map(|(_, _, message)| Cow::Borrowed(*message))
+}
+
+/// Whether a resource takes a verb. One whose definition is going lists fewer than it takes.
+fn takes(resource: &Resource, verb: &str) -> bool {
+    resource.custom.is_some() || resource.allows(verb)
 }
 
 /// Whether a verb that is for one object comes without its name, or a create with one.
@@ -706,20 +405,6 @@ fn lacks_name(verb: &str, path: &ResourcePath) -> bool {
 
 fn user_agent(headers: &HeaderMap) -> &str {
     headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-fn version() -> Value {
-    json!({
-        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
-        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-        "gitVersion": "v1.36.3+windlass", "gitCommit": "", "gitTreeState": "",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        }),
-    })
 }
 
 impl<B> tower::Service<Request<B>> for Server

@@ -107,6 +107,26 @@ impl Failure {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
+    /// 409 for a part of an object, with what is in the way.
+    #[must_use]
+    pub fn conflict_name(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let qualified = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+        let message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about_name(group, plural, name)
+    }
+
+    /// 503: what would answer is not there.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
+    /// 405 as custom resources say it.
+    #[must_use]
+    pub fn not_supported(resource: &Resource, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", resource.qualified());
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(resource, "")
+    }
+
     /// 409 of server-side apply, with the fields other managers own.
     #[must_use]
     pub fn apply_conflict(message: impl Into<String>, causes: Vec<Value>) -> Self {

@@ -11,6 +11,8 @@ use super::registry::Resource;
 use super::status::Outcome;
 use super::write::{Write, metadata_mut, metadata_of, replace};
 
+mod certificate;
+mod disabled;
 mod job;
 mod service;
 
@@ -23,6 +25,8 @@ pub enum NameRule {
     Label,
     /// Anything that can stand in a path.
     PathSegment,
+    /// An IP address.
+    Address,
 }
 
 /// The rules of one kind.
@@ -37,6 +41,8 @@ pub struct Strategy {
     pub generation: bool,
     /// Whether `metadata.generation` counts changes of annotations too.
     pub annotations_count: bool,
+    /// Whether `metadata.generation` stays what it was at creation.
+    pub counts_nothing: bool,
     /// What becomes of dependents unless the client says so.
     pub propagation: Propagation,
     /// Whether a new object may come with a status.
@@ -67,6 +73,7 @@ const DEFAULT: Strategy = Strategy {
     create_on_update: false,
     generation: false,
     annotations_count: false,
+    counts_nothing: false,
     propagation: Propagation::Background,
     status_on_create: false,
     returns_deleted: false,
@@ -80,8 +87,11 @@ const DEFAULT: Strategy = Strategy {
     update: |_, _, _| Ok(()),
 };
 
-const WORKLOAD: Strategy = Strategy { generation: true, status_keeps: &["labels"], ..DEFAULT };
+const WORKLOAD: Strategy = Strategy { generation: true, ..DEFAULT };
 const COUNTED: Strategy = Strategy { generation: true, ..DEFAULT };
+
+/// What guards others is changed by those only who know what it is.
+const GUARDED: Strategy = Strategy { unconditional_update: false, ..COUNTED };
 
 const CUSTOM: Strategy = Strategy {
     unconditional_update: false,
@@ -108,7 +118,10 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             held: |object| object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty()),
             mark: |object, _| object["status"]["phase"] = "Terminating".into(),
             create: |_, object| {
-                object["spec"]["finalizers"] = json!(["kubernetes"]);
+                let own = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+                if !own.iter().any(|name| name == "kubernetes") {
+                    object["spec"]["finalizers"] = json!([own, vec![json!("kubernetes")]].concat());
+                }
                 object["status"] = json!({"phase": "Active"});
                 Ok(())
             },
@@ -168,13 +181,46 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             ..DEFAULT
         },
     ),
-    ("", "serviceaccounts", Strategy { returns_deleted: true, ..DEFAULT }),
+    (
+        "",
+        "serviceaccounts",
+        Strategy {
+            returns_deleted: true,
+            create: |_, object| {
+                only_names(object);
+                Ok(())
+            },
+            update: |_, new, _| {
+                only_names(new);
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
     ("", "endpoints", Strategy { create_on_update: true, ..DEFAULT }),
-    ("", "events", Strategy { create_on_update: true, ..DEFAULT }),
+    ("", "events", Strategy { name: NameRule::PathSegment, create_on_update: true, ..DEFAULT }),
     ("", "limitranges", Strategy { create_on_update: true, ..DEFAULT }),
     ("", "podtemplates", Strategy { generation: true, returns_deleted: true, ..DEFAULT }),
     ("", "resourcequotas", Strategy { returns_deleted: true, ..DEFAULT }),
-    ("", "persistentvolumeclaims", Strategy { returns_deleted: true, create: pending, ..DEFAULT }),
+    (
+        "",
+        "persistentvolumeclaims",
+        Strategy {
+            returns_deleted: true,
+            create: |_, object| {
+                one_source(&mut object["spec"], false);
+                object["status"] = json!({"phase": "Pending"});
+                Ok(())
+            },
+            update: |write, new, old| {
+                if write.subresource.is_none() {
+                    one_source(&mut new["spec"], !old["spec"]["dataSource"].is_null());
+                }
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
     (
         "",
         "persistentvolumes",
@@ -189,34 +235,65 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         },
     ),
     ("", "nodes", Strategy { status_on_create: true, ..DEFAULT }),
-    ("", "replicationcontrollers", WORKLOAD),
-    ("apps", "deployments", Strategy { annotations_count: true, ..WORKLOAD }),
+    ("", "replicationcontrollers", Strategy { returns_deleted: true, ..WORKLOAD }),
+    ("apps", "deployments", Strategy { annotations_count: true, status_keeps: &["labels"], ..WORKLOAD }),
     ("apps", "replicasets", WORKLOAD),
     ("apps", "statefulsets", Strategy { name: NameRule::Label, ..WORKLOAD }),
-    ("apps", "daemonsets", WORKLOAD),
+    ("apps", "daemonsets", Strategy { update: template_generation, ..WORKLOAD }),
     ("batch", "jobs", Strategy { propagation: Propagation::Orphan, create: job::create, ..COUNTED }),
     ("batch", "cronjobs", COUNTED),
     ("networking.k8s.io", "ingresses", COUNTED),
     ("networking.k8s.io", "networkpolicies", COUNTED),
     ("networking.k8s.io", "ingressclasses", COUNTED),
-    ("policy", "poddisruptionbudgets", Strategy { name: NameRule::PathSegment, ..COUNTED }),
+    (
+        "policy",
+        "poddisruptionbudgets",
+        Strategy { name: NameRule::PathSegment, unconditional_update: false, ..COUNTED },
+    ),
     ("discovery.k8s.io", "endpointslices", COUNTED),
-    ("scheduling.k8s.io", "priorityclasses", COUNTED),
+    ("scheduling.k8s.io", "priorityclasses", Strategy { counts_nothing: true, ..COUNTED }),
     (
         "coordination.k8s.io",
         "leases",
         Strategy { create_on_update: true, unconditional_update: false, ..DEFAULT },
     ),
     ("storage.k8s.io", "storageclasses", Strategy { returns_deleted: true, ..DEFAULT }),
-    ("storage.k8s.io", "csidrivers", Strategy { returns_deleted: true, ..DEFAULT }),
-    ("storage.k8s.io", "csinodes", Strategy { returns_deleted: true, ..DEFAULT }),
+    (
+        "storage.k8s.io",
+        "csidrivers",
+        Strategy {
+            returns_deleted: true,
+            unconditional_update: false,
+            // Its changes are counted, but not from its creation.
+            update: |_, new, old| {
+                if new["spec"] != old["spec"] {
+                    let known =
+                        metadata_of(old).get("generation").and_then(Value::as_i64).unwrap_or_default();
+                    metadata_mut(new).insert("generation".into(), (known + 1).into());
+                }
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
+    (
+        "storage.k8s.io",
+        "csinodes",
+        Strategy { returns_deleted: true, unconditional_update: false, ..DEFAULT },
+    ),
+    ("storage.k8s.io", "csistoragecapacities", Strategy { unconditional_update: false, ..DEFAULT }),
+    ("storage.k8s.io", "volumeattributesclasses", Strategy { returns_deleted: true, ..DEFAULT }),
+    ("networking.k8s.io", "ipaddresses", Strategy { name: NameRule::Address, ..DEFAULT }),
     ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..DEFAULT }),
     ("flowcontrol.apiserver.k8s.io", "flowschemas", COUNTED),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", COUNTED),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", COUNTED),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", COUNTED),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies", COUNTED),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", COUNTED),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", GUARDED),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", GUARDED),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", GUARDED),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", GUARDED),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies", GUARDED),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", GUARDED),
+    ("certificates.k8s.io", "certificatesigningrequests", certificate::STRATEGY),
     ("rbac.authorization.k8s.io", "roles", RBAC),
     ("rbac.authorization.k8s.io", "rolebindings", RBAC),
     ("rbac.authorization.k8s.io", "clusterroles", RBAC),
@@ -254,15 +331,26 @@ pub fn of(resource: &Resource) -> &'static Strategy {
         .map_or(&PLAIN, |(_, _, strategy)| strategy)
 }
 
+/// What the real server's storage calls a kind, which its messages show.
+#[must_use]
+pub fn storage_name(resource: &Resource) -> &str {
+    const NAMES: [(&str, &str, &str); 5] = [
+        ("", "services", "services/specs"),
+        ("", "endpoints", "services/endpoints"),
+        ("", "nodes", "minions"),
+        ("", "replicationcontrollers", "controllers"),
+        ("networking.k8s.io", "ingresses", "ingress"),
+    ];
+    let known =
+        NAMES.iter().find(|(group, plural, _)| *group == resource.group && *plural == resource.plural);
+    known.map_or(resource.plural.as_str(), |(_, _, name)| name)
+}
+
 /// Whether the garbage collector looks after a kind.
 #[must_use]
 pub fn collects(resource: &Resource) -> bool {
-    const LEFT_ALONE: [(&str, &str); 4] = [
-        ("", "events"),
-        ("events.k8s.io", "events"),
-        ("", "namespaces"),
-        ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ];
+    const LEFT_ALONE: [(&str, &str); 3] =
+        [("", "events"), ("events.k8s.io", "events"), ("apiextensions.k8s.io", "customresourcedefinitions")];
     !LEFT_ALONE.contains(&(resource.group.as_str(), resource.plural.as_str()))
 }
 
@@ -274,7 +362,13 @@ pub fn reset_fields(resource: &Resource, subresource: Option<&str>) -> &'static 
     static SPEC: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["spec"]]));
     static SPEC_AND_LABELS: LazyLock<FieldSet> =
         LazyLock::new(|| FieldSet::of(&[&["spec"], &["metadata", "labels"]]));
+    static BOTH: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["spec"], &["status"]]));
+    static SPEC_AND_METADATA: LazyLock<FieldSet> =
+        LazyLock::new(|| FieldSet::of(&[&["spec"], &["metadata"]]));
     match subresource {
+        Some("finalize") => &STATUS,
+        Some("status") if resource.custom.is_some() => &SPEC_AND_METADATA,
+        None if resource.group == "certificates.k8s.io" => &BOTH,
         None if resource.subresources.contains_key("status") => &STATUS,
         Some("status") if of(resource).status_keeps.contains(&"labels") && resource.custom.is_none() => {
             &SPEC_AND_LABELS
@@ -299,6 +393,7 @@ pub fn prepare_create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     if strategy.generation {
         metadata_mut(object).insert("generation".into(), 1.into());
     }
+    disabled::drop_fields(write.resource, object);
     (strategy.create)(write, object)
 }
 
@@ -320,6 +415,9 @@ pub fn prepare_update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcom
             replace(now, field, before.get(field).cloned());
         }
     }
+    if let Some(part) = write.subresource {
+        keep_part(part, new, old);
+    }
     if status {
         for field in strategy.status_keeps {
             replace(metadata_mut(new), field, metadata_of(old).get(*field).cloned());
@@ -337,12 +435,46 @@ pub fn prepare_update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcom
             replace(map, "status", old.get("status").cloned());
         }
     }
+    disabled::drop_fields(write.resource, new);
     (strategy.update)(write, new, old)?;
-    if strategy.generation && !status && changes_generation(write.resource, new, old) {
+    if strategy.generation
+        && !strategy.counts_nothing
+        && !status
+        && changes_generation(write.resource, new, old)
+    {
         let generation = metadata_of(old).get("generation").and_then(Value::as_i64).unwrap_or(0);
         metadata_mut(new).insert("generation".into(), (generation + 1).into());
     }
     Ok(())
+}
+
+/// Parts of a pod that have an address of their own: of all that is sent, only they are taken.
+fn keep_part(part: &str, new: &mut Value, old: &Value) {
+    let sent = match part {
+        "ephemeralcontainers" | "resize" => new["spec"].take(),
+        _ => return,
+    };
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        replace(metadata_mut(new), field, metadata_of(old).get(field).cloned());
+    }
+    new["spec"] = old["spec"].clone();
+    if part == "ephemeralcontainers" {
+        if let Some(spec) = new["spec"].as_object_mut() {
+            replace(spec, "ephemeralContainers", sent.get("ephemeralContainers").cloned());
+        }
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        let wanted = sent[list].as_array().map(Vec::as_slice).unwrap_or_default();
+        for container in new["spec"][list].as_array_mut().into_iter().flatten() {
+            let same = wanted.iter().find(|wanted| wanted["name"] == container["name"]);
+            if let (Some(same), Some(container)) = (same, container.as_object_mut()) {
+                for field in ["resources", "resizePolicy"] {
+                    replace(container, field, same.get(field).cloned());
+                }
+            }
+        }
+    }
 }
 
 /// Whether an update is one that `metadata.generation` counts.
@@ -358,9 +490,48 @@ fn changes_generation(resource: &Resource, new: &Value, old: &Value) -> bool {
     !unchanged || (of(resource).annotations_count && annotations(new) != annotations(old))
 }
 
-fn pending(_: &Write<'_>, object: &mut Value) -> Outcome<()> {
-    object["status"] = json!({"phase": "Pending"});
+/// How often the template of a daemon set was changed is also told in an annotation.
+fn template_generation(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome<()> {
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    let known =
+        metadata_of(old).get("annotations").and_then(|all| all.get(GENERATION)).and_then(Value::as_str);
+    let known = known.and_then(|text| text.parse::<i64>().ok()).unwrap_or_default();
+    let changed = write.subresource.is_none() && new["spec"]["template"] != old["spec"]["template"];
+    let annotations = metadata_mut(new).entry("annotations").or_insert_with(|| json!({}));
+    annotations[GENERATION] = (known + i64::from(changed)).to_string().into();
     Ok(())
+}
+
+/// A service account refers to secrets by their names only.
+fn only_names(account: &mut Value) {
+    for secret in account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(secret) = secret.as_object_mut() {
+            secret.retain(|field, _| field == "name");
+        }
+    }
+}
+
+/// A claim tells in two fields what its volume starts from; the older one knows claims and snapshots only.
+fn one_source(spec: &mut Value, known: bool) {
+    let fits = |source: &Value| {
+        let group = source["apiGroup"].as_str().unwrap_or_default();
+        matches!(
+            (group, source["kind"].as_str()),
+            ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
+        )
+    };
+    let Some(spec) = spec.as_object_mut() else { return };
+    if !known && spec.get("dataSource").is_some_and(|source| !fits(source)) {
+        spec.remove("dataSource");
+    }
+    if let Some(reference) = spec.get_mut("dataSourceRef").and_then(Value::as_object_mut) {
+        reference.remove("namespace");
+    }
+    match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
+        (Some(source), None) => _ = spec.insert("dataSourceRef".into(), source),
+        (None, Some(reference)) => _ = spec.insert("dataSource".into(), reference),
+        _ => {}
+    }
 }
 
 fn replace_field(map: &mut Value, field: &str, from: &Value) {
@@ -381,7 +552,7 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
 }
 
 /// The quality of service of a pod.
-fn qos_class(spec: &Value) -> &'static str {
+pub(super) fn qos_class(spec: &Value) -> &'static str {
     let containers = ["containers", "initContainers"]
         .iter()
         .filter_map(|list| spec[*list].as_array())

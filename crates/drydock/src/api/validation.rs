@@ -6,27 +6,33 @@
 
 mod address;
 mod autoscaling;
+mod certificate;
 mod config;
 mod container;
 mod cron_job;
 mod diff;
 mod endpoints;
 mod env;
+mod event;
 mod field;
+mod flow;
 mod internal;
 mod job;
 mod network;
 mod node;
 mod pod;
+mod policy;
 mod probe;
 mod quota;
 mod rbac;
 mod resources;
+mod runtime;
 mod scheduling;
 mod security;
 mod selector;
 mod service;
 mod storage;
+mod storage_kinds;
 mod volume;
 mod webhook;
 mod workload;
@@ -35,7 +41,6 @@ use serde_json::Value;
 use windlass_machinery::invalid::{FieldError, Path};
 use windlass_machinery::{names, structural};
 
-use super::admission::policy::{check_binding, check_policy};
 use super::definitions;
 use super::registry::Resource;
 use super::strategy::{self, NameRule};
@@ -56,12 +61,20 @@ struct Kind {
     status: Compare,
     /// Whether a change has all of the metadata checked, as creation has.
     rechecks: bool,
+    /// Whether the kind looks at the change of metadata, as the server does for all kinds.
+    compares: bool,
     /// Whether finalizers need a domain.
     qualified: bool,
 }
 
-const PLAIN: Kind =
-    Kind { create: |_, _| {}, update: |_, _, _| {}, status: |_, _, _| {}, rechecks: false, qualified: true };
+const PLAIN: Kind = Kind {
+    create: |_, _| {},
+    update: |_, _, _| {},
+    status: |_, _, _| {},
+    rechecks: false,
+    compares: true,
+    qualified: true,
+};
 
 static TABLE: &[(&str, &str, Kind)] = &[
     (
@@ -143,15 +156,20 @@ static TABLE: &[(&str, &str, Kind)] = &[
         Kind {
             create: autoscaling::autoscaler,
             update: |out, new, _| autoscaling::autoscaler(out, new),
+            status: autoscaling::status,
             ..PLAIN
         },
     ),
     (
         "node.k8s.io",
         "runtimeclasses",
-        Kind { create: autoscaling::runtime_class, update: autoscaling::runtime_class_update, ..PLAIN },
+        Kind { create: runtime::class, update: runtime::class_update, qualified: false, ..PLAIN },
     ),
-    ("batch", "jobs", Kind { create: job::create, update: job::update, status: job::status, ..PLAIN }),
+    (
+        "batch",
+        "jobs",
+        Kind { create: job::create, update: job::update, status: job::status, rechecks: true, ..PLAIN },
+    ),
     ("batch", "cronjobs", Kind { create: cron_job::create, update: cron_job::update, ..PLAIN }),
     (
         "",
@@ -165,7 +183,11 @@ static TABLE: &[(&str, &str, Kind)] = &[
     ),
     ("", "secrets", Kind { create: config::secret, update: config::secret_update, rechecks: true, ..PLAIN }),
     ("", "serviceaccounts", Kind { rechecks: true, ..PLAIN }),
-    ("", "namespaces", Kind { status: node::namespace_status, rechecks: true, ..PLAIN }),
+    (
+        "",
+        "namespaces",
+        Kind { create: node::namespace, status: node::namespace_status, rechecks: true, ..PLAIN },
+    ),
     ("", "nodes", Kind { create: node::create, update: node::update, status: node::update, ..PLAIN }),
     (
         "",
@@ -175,12 +197,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "",
         "persistentvolumes",
-        Kind {
-            create: storage::volume,
-            update: |out, new, _| storage::volume(out, new),
-            rechecks: true,
-            ..PLAIN
-        },
+        Kind { create: storage::volume, update: storage::volume_update, rechecks: true, ..PLAIN },
     ),
     (
         "",
@@ -194,6 +211,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
             create: quota::limit_range,
             update: |out, new, _| quota::limit_range(out, new),
             rechecks: true,
+            compares: false,
             ..PLAIN
         },
     ),
@@ -211,12 +229,28 @@ static TABLE: &[(&str, &str, Kind)] = &[
             ..PLAIN
         },
     ),
-    ("", "events", Kind { create: endpoints::event, qualified: false, ..PLAIN }),
-    ("events.k8s.io", "events", Kind { create: endpoints::new_event, ..PLAIN }),
+    (
+        "",
+        "events",
+        Kind {
+            create: event::old,
+            update: |out, new, _| event::old(out, new),
+            compares: false,
+            qualified: false,
+            ..PLAIN
+        },
+    ),
+    ("events.k8s.io", "events", Kind { create: event::new, update: event::update, ..PLAIN }),
     (
         "discovery.k8s.io",
         "endpointslices",
-        Kind { create: endpoints::slice, update: endpoints::slice_update, rechecks: true, ..PLAIN },
+        Kind {
+            create: endpoints::slice,
+            update: endpoints::slice_update,
+            rechecks: true,
+            compares: false,
+            ..PLAIN
+        },
     ),
     (
         "coordination.k8s.io",
@@ -235,6 +269,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
             create: endpoints::budget,
             update: |out, new, _| endpoints::budget(out, new),
             status: endpoints::budget_status,
+            compares: false,
             qualified: false,
             ..PLAIN
         },
@@ -250,7 +285,11 @@ static TABLE: &[(&str, &str, Kind)] = &[
             ..PLAIN
         },
     ),
-    ("networking.k8s.io", "ingressclasses", Kind { update: network::class_update, rechecks: true, ..PLAIN }),
+    (
+        "networking.k8s.io",
+        "ingressclasses",
+        Kind { create: network::class, update: network::class_update, rechecks: true, ..PLAIN },
+    ),
     (
         "networking.k8s.io",
         "networkpolicies",
@@ -265,6 +304,63 @@ static TABLE: &[(&str, &str, Kind)] = &[
         "storage.k8s.io",
         "storageclasses",
         Kind { create: storage::class, update: storage::class_update, ..PLAIN },
+    ),
+    (
+        "storage.k8s.io",
+        "csidrivers",
+        Kind { create: storage_kinds::driver, update: storage_kinds::driver_update, ..PLAIN },
+    ),
+    (
+        "storage.k8s.io",
+        "csinodes",
+        Kind {
+            create: storage_kinds::node,
+            update: storage_kinds::node_update,
+            rechecks: true,
+            compares: false,
+            ..PLAIN
+        },
+    ),
+    (
+        "storage.k8s.io",
+        "csistoragecapacities",
+        Kind {
+            create: storage_kinds::capacity,
+            update: storage_kinds::capacity_update,
+            rechecks: true,
+            ..PLAIN
+        },
+    ),
+    (
+        "storage.k8s.io",
+        "volumeattachments",
+        Kind {
+            create: storage_kinds::attachment,
+            update: storage_kinds::attachment_update,
+            rechecks: true,
+            ..PLAIN
+        },
+    ),
+    (
+        "storage.k8s.io",
+        "volumeattributesclasses",
+        Kind {
+            create: storage_kinds::attributes,
+            update: storage_kinds::attributes_update,
+            rechecks: true,
+            ..PLAIN
+        },
+    ),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        Kind {
+            create: certificate::request,
+            update: certificate::update,
+            status: certificate::update,
+            rechecks: true,
+            ..PLAIN
+        },
     ),
     (
         "rbac.authorization.k8s.io",
@@ -310,36 +406,82 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
-        Kind {
-            create: webhook::validating,
-            update: |out, new, _| webhook::validating(out, new),
-            rechecks: true,
-            qualified: false,
-            ..PLAIN
-        },
+        Kind { create: webhook::validating, update: |out, new, _| webhook::validating(out, new), ..POLICY },
     ),
     (
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",
-        Kind {
-            create: webhook::mutating,
-            update: |out, new, _| webhook::mutating(out, new),
-            rechecks: true,
-            qualified: false,
-            ..PLAIN
-        },
+        Kind { create: webhook::mutating, update: |out, new, _| webhook::mutating(out, new), ..POLICY },
     ),
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicies",
-        Kind { create: check_policy, update: |out, new, _| check_policy(out, new), ..PLAIN },
+        Kind { create: policy::policy, update: |out, new, _| policy::policy(out, new), ..POLICY },
     ),
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicybindings",
-        Kind { create: check_binding, update: |out, new, _| check_binding(out, new), ..PLAIN },
+        Kind { create: policy::binding, update: |out, new, _| policy::binding(out, new), ..POLICY },
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies",
+        Kind {
+            create: policy::mutating_policy,
+            update: |out, new, _| policy::mutating_policy(out, new),
+            ..POLICY
+        },
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+        Kind {
+            create: policy::mutating_binding,
+            update: |out, new, _| policy::mutating_binding(out, new),
+            ..POLICY
+        },
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "flowschemas",
+        Kind {
+            create: flow::schema,
+            update: |out, new, _| flow::schema(out, new),
+            rechecks: true,
+            compares: false,
+            ..PLAIN
+        },
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+        Kind {
+            create: flow::level,
+            update: |out, new, _| flow::level(out, new),
+            rechecks: true,
+            compares: false,
+            ..PLAIN
+        },
+    ),
+    (
+        "networking.k8s.io",
+        "ipaddresses",
+        Kind { create: network::ip_address, update: network::ip_address_update, rechecks: true, ..PLAIN },
+    ),
+    (
+        "networking.k8s.io",
+        "servicecidrs",
+        Kind { create: network::service_range, update: network::service_range_update, ..PLAIN },
+    ),
+    (
+        "apps",
+        "controllerrevisions",
+        Kind { create: workload::revision, update: workload::revision_update, rechecks: true, ..PLAIN },
     ),
 ];
+
+/// Webhooks and policies check all of their metadata again and nothing of its change.
+const POLICY: Kind = Kind { rechecks: true, compares: false, qualified: false, ..PLAIN };
 
 /// What is wrong with a new object.
 #[must_use]
@@ -351,7 +493,7 @@ pub fn create(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
     let kind = kind(resource);
     let mut errors = whole_metadata(resource, kind, object);
     if resource.custom.is_some() {
-        errors.extend(custom(resource, object, None));
+        errors.extend(custom(resource, object));
     } else {
         (kind.create)(&mut errors, object);
     }
@@ -360,7 +502,7 @@ pub fn create(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
 
 /// What is wrong with a changed object.
 #[must_use]
-pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+pub fn update(write: &mut Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     let resource = write.resource;
     if definitions::is_definition(resource) {
         return match write.subresource {
@@ -375,9 +517,16 @@ pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors =
         names::object_meta(&new["metadata"], resource.namespaced, names::path_segment_name, &metadata);
     errors.extend(changes.iter().cloned());
-    errors.extend(changes);
+    if kind.compares {
+        errors.extend(changes);
+    }
     if resource.custom.is_some() {
-        errors.extend(custom(resource, new, Some(old)));
+        let old = with_type(old, resource);
+        let (faults, passed) =
+            structural::validate_change(&with_type(new, resource), Some(&old), resource.ty());
+        errors.extend(faults);
+        // What passes because it did not change is told nevertheless.
+        write.warnings.extend(passed.iter().map(ToString::to_string));
         return errors;
     }
     if kind.qualified {
@@ -389,8 +538,14 @@ pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
             errors.extend(whole_metadata(resource, kind, new));
             pod::ephemeral_containers(&mut errors, new, old);
         }
+        Some("resize") => {
+            errors.extend(whole_metadata(resource, kind, new));
+            pod::resize(&mut errors, new, old);
+        }
+        Some("finalize") => namespace_finalizers(&mut errors, new),
         // They change one thing that was checked already.
-        Some("binding" | "eviction" | "finalize" | "approval") => {}
+        Some("binding" | "eviction") => {}
+        Some("approval") => certificate::approval(&mut errors, new, old),
         _ => {
             if kind.rechecks {
                 errors.extend(whole_metadata(resource, kind, new));
@@ -401,11 +556,31 @@ pub fn update(write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// The finalizers of a namespace are the server's own, or say whose they are.
+fn namespace_finalizers(out: &mut Errors, namespace: &Value) {
+    let finalizers = namespace["spec"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, name) in finalizers.iter().filter_map(Value::as_str).enumerate() {
+        let at = Path::new("spec").child("finalizers").index(index);
+        let faults = names::qualified_name(name);
+        let unqualified = !name.contains('/') && name != "kubernetes";
+        out.extend(faults.iter().map(|why| FieldError::invalid(&at, name, why.clone())));
+        if unqualified {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            out.push(FieldError::invalid(&at, name, why));
+        }
+    }
+}
+
 fn whole_metadata(resource: &Resource, kind: &Kind, object: &Value) -> Errors {
     let rule = match strategy::of(resource).name {
         NameRule::Subdomain => names::subdomain_name,
         NameRule::Label => names::label_name,
         NameRule::PathSegment => names::path_segment_name,
+        NameRule::Address => |name: &str, _: bool| {
+            let mut wrong = Errors::new();
+            address::ip(&mut wrong, name, &field::At::new(""));
+            wrong.into_iter().map(|error| error.detail).collect()
+        },
     };
     let path = Path::new("metadata");
     let mut errors = names::object_meta(&object["metadata"], resource.namespaced, rule, &path);
@@ -424,7 +599,6 @@ fn kind(resource: &Resource) -> &'static Kind {
 }
 
 /// What a custom object's schema and rules say; rules may look at its `apiVersion` and `kind`.
-fn custom(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let old = old.map(|old| with_type(old, resource));
-    structural::validate(&with_type(new, resource), old.as_ref(), resource.ty())
+fn custom(resource: &Resource, new: &Value) -> Vec<FieldError> {
+    structural::validate(&with_type(new, resource), None, resource.ty())
 }

@@ -6,6 +6,7 @@
 pub mod body;
 pub mod delete;
 pub mod patch;
+pub mod yaml;
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,7 +26,7 @@ use super::registry::Resource;
 use super::server::Server;
 use super::status::{Failure, Outcome};
 use super::strategy::{self, Strategy};
-use super::{defaults, validation};
+use super::{defaults, validation, view, warnings};
 use crate::store::{Expect, Key, Mismatch, Revision, Stored};
 
 /// How often a write that need not see a certain revision is tried against a moving object.
@@ -106,11 +107,17 @@ impl<'a> Write<'a> {
     /// Creates an object, by a request for it or by a change of what turned out not to be there.
     async fn create_by(&mut self, mut object: Value, change: Option<&dyn Change>) -> Outcome<Written> {
         self.check_namespace(&mut object)?;
+        if self.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Failure::forbidden(self.resource, name_of(&object), why));
+        }
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             metadata_mut(&mut object).remove(field);
         }
         self.fill(&mut object, None);
-        if !change.is_some_and(Change::owns) {
+        if change.is_some_and(Change::owns) {
+            metadata_mut(&mut object).remove("resourceVersion");
+        } else {
             self.own(None, &mut object);
         }
         let given = self.options.given.clone();
@@ -139,6 +146,7 @@ impl<'a> Write<'a> {
         strategy::prepare_create(self, &mut object)?;
         self.normalise(&mut object);
         self.refuse(&object, validation::create(self, &object))?;
+        self.warnings.extend(warnings::of(self.resource, &object, None));
         if metadata_of(&object).get("resourceVersion").is_some_and(|version| version != "") {
             return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
         }
@@ -243,6 +251,12 @@ impl<'a> Write<'a> {
         let mut new = change.apply(self, Some(&old))?;
         self.check_namespace(&mut new)?;
         self.check_identity(&old, &new, change)?;
+        let metadata = metadata_mut(&mut new);
+        metadata.remove("selfLink");
+        // An empty list asks for all managers to be forgotten, and would be lost on the way.
+        if metadata.get("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            metadata.insert("managedFields".into(), Value::Array(vec![Value::Object(Map::new())]));
+        }
         self.fill(&mut new, Some(&old));
         if !change.owns() {
             self.own(Some(&old), &mut new);
@@ -274,7 +288,11 @@ impl<'a> Write<'a> {
         metadata.insert("resourceVersion".into(), current.revision.to_string().into());
         strategy::prepare_update(self, &mut new, &old)?;
         self.normalise(&mut new);
-        self.refuse(&new, validation::update(self, &new, &old))?;
+        let errors = validation::update(self, &new, &old);
+        self.refuse(&new, errors)?;
+        if self.subresource.is_none() {
+            self.warnings.extend(warnings::of(self.resource, &new, Some(&old)));
+        }
         let validated = admission::validate(&mut admission, &new).await;
         self.warnings.append(&mut admission.warnings);
         validated?;
@@ -295,10 +313,10 @@ impl<'a> Write<'a> {
         }
         if gone {
             let body = encoded(&new);
+            // Whoever watches sees it a last time as it was.
+            let mut last: Value = serde_json::from_slice(&current.body).unwrap_or_default();
             store
-                .remove(table, key, current.revision, |revision| {
-                    committed(form.as_mut().unwrap_or(&mut new), revision)
-                })
+                .remove(table, key, current.revision, |revision| committed(&mut last, revision))
                 .map_err(Retry::from)?;
             self.server.after_write(self.resource, Some(&old), None).await;
             return Ok(Written { body, created: false });
@@ -390,7 +408,7 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn check_namespace(&self, object: &mut Value) -> Outcome<()> {
+    pub(super) fn check_namespace(&self, object: &mut Value) -> Outcome<()> {
         let metadata = metadata_mut(object);
         let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
         if !self.resource.namespaced {
@@ -413,18 +431,27 @@ impl<'a> Write<'a> {
         };
         let (uid, wanted) = (text(old), text(new));
         if change.replaces() && !wanted.is_empty() && wanted != uid {
-            let place = match self.namespace {
-                "" => name.to_owned(),
-                namespace => format!("{namespace}/{name}"),
-            };
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
-                 AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}",
-                self.resource.plural
-            );
-            return Err(Failure::conflict(self.resource, name, &why).into());
+            let why =
+                format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            return Err(self.storage_conflict(name, &why).into());
         }
         Ok(())
+    }
+
+    /// An object that is not the one a client means, in the words of the real server's storage.
+    pub(super) fn storage_conflict(&self, name: &str, why: &str) -> Failure {
+        let place = match self.namespace {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}/{name}"),
+        };
+        // A rehearsal does not get as far as the storage that knows the prefix.
+        let prefix = if self.options.dry_run { "" } else { "/registry" };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {prefix}/{}/{place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: {why}",
+            strategy::storage_name(self.resource)
+        );
+        Failure::conflict(self.resource, name, &why)
     }
 
     fn check_revision(&self, old: &Value, new: &Value, revision: Revision) -> Result<(), Retry> {
@@ -469,7 +496,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    fn own(&self, live: Option<&Value>, new: &mut Value) {
+    pub(super) fn own(&self, live: Option<&Value>, new: &mut Value) {
         let reset = self.reset_fields();
         let version = self.resource.api_version();
         // The real server loses what it knows of managers when it would have to convert it by a webhook.
@@ -482,12 +509,20 @@ impl<'a> Write<'a> {
         let who = self.manager(&version);
         managed::update(live, new, self.resource.ty(), &who, reset, &self.server.context.now_text());
         // And of those who wrote it under the name of another group, whose fields have other names.
-        let elsewhere = |entry: &Value| {
-            let group = entry["apiVersion"].as_str().and_then(|text| text.rsplit_once('/'));
-            group.map_or("", |(group, _)| group) != self.resource.group
-        };
-        if let Some(list) = metadata_mut(new).get_mut("managedFields").and_then(Value::as_array_mut) {
-            list.retain(|entry| !elsewhere(entry));
+        let metadata = metadata_mut(new);
+        if let Some(list) = metadata.get_mut("managedFields").and_then(Value::as_array_mut)
+            && list.iter().any(foreign)
+        {
+            let registry = self.server.registry();
+            let known = |entry: &Value| {
+                let given = entry["apiVersion"].as_str().unwrap_or_default();
+                let (group, version) = given.rsplit_once('/').unwrap_or(("", given));
+                group == self.resource.group && registry.find(group, version, &self.resource.plural).is_some()
+            };
+            list.retain(|entry| self.subresource == Some("scale") || known(entry));
+            if list.is_empty() {
+                metadata.remove("managedFields");
+            }
         }
     }
 
@@ -524,7 +559,8 @@ impl<'a> Write<'a> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Failure::invalid(&self.resource.group, &self.resource.kind, name_of(object), &errors))
+        let group = view::storage_group(&self.resource.group, &self.resource.plural);
+        Err(Failure::invalid(group, &self.resource.kind, name_of(object), &errors))
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct StepResult {
     pub(crate) request: String,
     pub(crate) status_equal: bool,
     pub(crate) differences: Vec<String>,
+    pub(crate) answer: Answer,
 }
 
 impl StepResult {
@@ -50,6 +51,7 @@ pub(crate) async fn replay(scenario: &Scenario, server: &mut impl Server) -> Vec
             request: format!("{} {}", request.method, request.path),
             status_equal: got.status == recorded.response.status,
             differences: difference::between(&wanted.answer(&recorded.response), &given.answer(&got)),
+            answer: got.clone(),
         });
         answers.push(got.body);
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use anyhow::Context as _;
 use regex::{Captures, Regex};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -39,7 +39,7 @@ pub(crate) struct Request {
 }
 
 /// An answer, decoded: a watch's body is the list of its events.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     #[serde(rename = "type")]

@@ -1,5 +1,7 @@
 //! A place in a type, as field management sees it.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::fields::{FieldSet, PathElement};
@@ -238,10 +240,19 @@ impl List<'_> {
             return None;
         };
         let field = ty.field(key)?;
+        // The schemas of built-in kinds give an empty default to texts that must be there.
+        if field.required
+            && ty.custom().is_none()
+            && matches!(ty.to(field.node).shape(), Shape::Scalar(Scalar::String, _))
+        {
+            return Some(field.default.as_ref().unwrap_or(&EMPTY));
+        }
         let custom = || ty.to(field.node).custom().and_then(|custom| custom.default.as_ref());
         field.default.as_ref().or_else(custom).filter(|default| !default.is_null())
     }
 }
+
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::String(String::new()));
 
 fn kind(scalar: Scalar, ty: Type<'_>) -> Kind {
     let format = || ty.custom().and_then(|custom| custom.rules.get("format")?.as_str()).unwrap_or_default();

@@ -28,17 +28,23 @@ pub fn complaint(value: &Value, ty: Type<'_>) -> Option<String> {
         }
         (_, Shape::List { .. }) => Some(format!("cannot restore slice from {found}")),
         (_, Shape::Scalar(scalar, name)) => {
-            let (fits, go) = match scalar {
-                Scalar::Bool => (value.is_boolean(), "bool"),
-                Scalar::Int32 => (value.is_number(), "int32"),
-                Scalar::Int64 => (value.is_number(), "int64"),
-                Scalar::Float => (value.is_number(), "float64"),
-                Scalar::String => (value.is_string(), "string"),
+            let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+            // What Go could convert, and what it has no way to.
+            let (fits, converts, go) = match scalar {
+                Scalar::Bool => (value.is_boolean(), false, "bool"),
+                Scalar::Int32 => (whole, value.is_number(), "int32"),
+                Scalar::Int64 => (whole, value.is_number(), "int64"),
+                Scalar::Float => (value.is_number(), false, "float64"),
+                Scalar::String => (value.is_string(), value.is_i64() || value.is_u64(), "string"),
                 // These read themselves, and complain in their own words.
                 _ => return None,
             };
-            let go = name.as_deref().unwrap_or(go);
-            (!fits).then(|| format!("cannot convert {found} to {go}"))
+            let named = name.as_deref().unwrap_or(go);
+            match (fits, converts) {
+                (true, _) => None,
+                (false, true) => Some(format!("cannot convert {found} to {named}")),
+                (false, false) => Some(format!("unrecognized type: {go}")),
+            }
         }
     }
 }

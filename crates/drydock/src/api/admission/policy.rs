@@ -143,8 +143,9 @@ fn refusal(admission: &Admission<'_>, object: &Value, denial: &Denial) -> Failur
         }
         None => format!("ValidatingAdmissionPolicy '{policy}' denied request: {message}"),
     };
-    let name = match name_of(object) {
-        "" => admission.old.map(name_of).unwrap_or_default(),
+    // A request to delete many objects names none.
+    let name = match admission.name(object) {
+        "" => "Unknown",
         name => name,
     };
     let mut failure = Failure::forbidden(admission.resource, name, &message);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::status::{Failure, Outcome};
 use super::super::write::{decoded, name_of};
-use super::Admission;
+use super::{Admission, Operation};
 use crate::store::{Key, Scope};
 
 const PREEMPTS: &str = "PreemptLowerPriority";
@@ -52,6 +52,43 @@ pub(super) fn assign(admission: &Admission<'_>, pod: &mut Value) -> Outcome<()> 
     pod["spec"]["priority"] = worth.into();
     pod["spec"]["preemptionPolicy"] = policy.into();
     Ok(())
+}
+
+/// A pod that is changed keeps what its class was worth.
+pub(super) fn keep(admission: &Admission<'_>, pod: &mut Value) {
+    let Some(old) = admission.old else { return };
+    for field in ["priority", "preemptionPolicy"] {
+        if pod["spec"].get(field).is_none()
+            && let Some(known) = old["spec"].get(field)
+        {
+            pod["spec"][field] = known.clone();
+        }
+    }
+}
+
+/// There is one default class, and those of the system stay.
+pub(super) fn check_class(admission: &Admission<'_>, class: &Value) -> Outcome<()> {
+    if !admission.is_for("scheduling.k8s.io", "priorityclasses") {
+        return Ok(());
+    }
+    if admission.operation == Operation::Delete {
+        let name = admission.old.map(name_of).unwrap_or_default();
+        if matches!(name, "system-node-critical" | "system-cluster-critical") {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(Failure::forbidden(admission.resource, name, why));
+        }
+        return Ok(());
+    }
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    let Some(known) = default(admission)? else { return Ok(()) };
+    let (known, own) = (name_of(&known), name_of(class));
+    if admission.operation == Operation::Update && known == own {
+        return Ok(());
+    }
+    let why = format!("PriorityClass {known} is already marked as default. Only one default can exist");
+    Err(Failure::forbidden(admission.resource, own, why))
 }
 
 fn class(admission: &Admission<'_>, name: &str) -> Outcome<Option<Value>> {

@@ -1,54 +1,62 @@
-//! ResourceQuota: what is created is charged to the quotas of its namespace, or refused.
+//! ResourceQuota: what is written is charged to the quotas of its namespace, or refused.
 //!
 //! The charge is a write of the quota's status before the object itself is written. What was charged for an object
-//! that was then not written is given back by the quota controller, which counts what there is.
+//! that was then not written is given back by the quota controller, which counts what there is. A quota counts from
+//! when that controller has first looked at it: `status.hard` is what is limited.
 
-use std::collections::BTreeMap;
+mod usage;
 
 use serde_json::Value;
-use windlass_machinery::quantity::{Format, Quantity};
 
 use super::super::auth::User;
 use super::super::options::WriteOptions;
-use super::super::registry::Resource;
 use super::super::status::{Failure, Outcome};
 use super::super::write::{Edit, Write, decoded, name_of};
+use super::amounts::{Amounts, listed};
 use super::{Admission, Operation};
 use crate::store::Scope;
 
-type Amounts = BTreeMap<String, Quantity>;
-
-/// Core resources that quotas count by their plain name.
-const COUNTED: [&str; 7] = [
-    "pods",
-    "services",
-    "configmaps",
-    "secrets",
-    "persistentvolumeclaims",
-    "replicationcontrollers",
-    "resourcequotas",
-];
-
-/// Charges a new object to the quotas of its namespace.
+/// Charges a new or changed object to the quotas of its namespace.
 pub(super) async fn charge(admission: &Admission<'_>, object: &Value) -> Outcome<()> {
-    if admission.operation != Operation::Create
-        || admission.subresource.is_some()
-        || !admission.resource.namespaced
-    {
+    let resource = admission.resource;
+    let counts = match (admission.operation, admission.old) {
+        (Operation::Create, _) => true,
+        (Operation::Update, Some(old)) => usage::changes(resource, object, old),
+        _ => false,
+    };
+    if !counts || admission.subresource.is_some() || !resource.namespaced {
         return Ok(());
     }
     let registry = admission.server.registry();
     let Some(quotas) = registry.core("resourcequotas") else { return Ok(()) };
     let scope = Scope::Namespace(admission.namespace.into());
+    let stored = admission.server.store.list(quotas.table, &scope).1;
+    let mut charged = Vec::new();
+    for stored in &stored {
+        let quota = decoded(stored)?;
+        let hard = listed(&quota["status"]["hard"]);
+        let limited = usage::limited(resource, hard.keys());
+        if limited.is_empty() || !usage::in_scope(resource, &quota, object) {
+            continue;
+        }
+        let refused = |why: String| Failure::forbidden(resource, name_of(object), why);
+        if let Some(unsaid) = usage::unsaid(resource, &limited, object) {
+            return Err(refused(format!("failed quota: {}: {unsaid}", name_of(&quota))));
+        }
+        let used = listed(&quota["status"]["used"]);
+        if limited.iter().any(|name| !used.contains_key(*name)) {
+            let why =
+                format!("status unknown for quota: {}, resources: {}", name_of(&quota), limited.join(","));
+            return Err(refused(why));
+        }
+        charged.push(quota);
+    }
     let user = User::master("system:apiserver");
-    for stored in admission.server.store.list(quotas.table, &scope).1 {
-        let quota = decoded(&stored)?;
-        let hard = amounts(&quota["spec"]["hard"]);
-        let requested = requested(admission.resource, object, &hard);
+    for quota in charged {
+        let requested = requested(admission, object, &quota);
         if requested.is_empty() {
             continue;
         }
-        unspecified(admission, object, &quota, &hard)?;
         let mut write = Write {
             server: admission.server,
             resource: quotas,
@@ -59,14 +67,13 @@ pub(super) async fn charge(admission: &Admission<'_>, object: &Value) -> Outcome
             warnings: Vec::new(),
         };
         let take = |quota: &mut Value| {
-            let charged = charged(admission, object, quota, &requested)?;
-            for (name, amount) in charged {
+            for (name, amount) in add(admission, object, quota, &requested)? {
                 quota["status"]["used"][name] = amount.to_string().into();
             }
             Ok(())
         };
         // A quota that was deleted meanwhile limits nothing.
-        match Box::pin(write.update(&stored.key.name, &Edit(take))).await {
+        match Box::pin(write.update(name_of(&quota), &Edit(take))).await {
             Err(failure) if failure.reason == "NotFound" => {}
             other => drop(other?),
         }
@@ -74,25 +81,30 @@ pub(super) async fn charge(admission: &Admission<'_>, object: &Value) -> Outcome
     Ok(())
 }
 
-/// What a quota has in use once the object is there.
-fn charged(
-    admission: &Admission<'_>,
-    object: &Value,
-    quota: &Value,
-    requested: &Amounts,
-) -> Outcome<Amounts> {
-    let name = name_of(quota);
-    let (hard, used) = (amounts(&quota["status"]["hard"]), amounts(&quota["status"]["used"]));
-    let unknown: Vec<&str> =
-        requested.keys().filter(|key| !used.contains_key(*key)).map(String::as_str).collect();
-    if !unknown.is_empty() {
-        let why = format!("status unknown for quota: {name}, resources: {}", unknown.join(","));
-        return Err(Failure::forbidden(admission.resource, name_of(object), why));
+/// What the write takes more of what a quota limits.
+fn requested(admission: &Admission<'_>, object: &Value, quota: &Value) -> Amounts {
+    let hard = listed(&quota["status"]["hard"]);
+    let mut wanted = usage::of(admission.resource, object);
+    if let Some(old) = admission.old
+        && usage::in_scope(admission.resource, quota, old)
+    {
+        for (name, amount) in usage::of(admission.resource, old) {
+            if let Some(now) = wanted.get_mut(&name) {
+                *now = now.subtract(&amount);
+            }
+        }
     }
+    wanted.retain(|name, amount| hard.contains_key(name) && amount.sign() > 0);
+    wanted
+}
+
+/// What a quota has in use once the object is there.
+fn add(admission: &Admission<'_>, object: &Value, quota: &Value, requested: &Amounts) -> Outcome<Amounts> {
+    let (hard, used) = (listed(&quota["status"]["hard"]), listed(&quota["status"]["used"]));
     let mut charged = Amounts::new();
     let mut exceeded: Vec<&String> = Vec::new();
     for (key, amount) in requested {
-        let total = used[key].add(amount);
+        let total = used.get(key).map_or_else(|| amount.clone(), |used| used.add(amount));
         if hard.get(key).is_some_and(|hard| total > *hard) {
             exceeded.push(key);
         }
@@ -102,105 +114,15 @@ fn charged(
         return Ok(charged);
     }
     let shown = |amounts: &Amounts| {
-        let parts = exceeded.iter().map(|key| format!("{key}={}", amounts[*key])).collect::<Vec<_>>();
-        parts.join(",")
+        let parts = exceeded.iter().filter_map(|key| Some(format!("{key}={}", amounts.get(*key)?)));
+        parts.collect::<Vec<_>>().join(",")
     };
     let why = format!(
-        "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
+        "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+        name_of(quota),
         shown(requested),
         shown(&used),
         shown(&hard)
     );
     Err(Failure::forbidden(admission.resource, name_of(object), why))
-}
-
-/// Containers must say what they need of anything that is limited.
-fn unspecified(admission: &Admission<'_>, object: &Value, quota: &Value, hard: &Amounts) -> Outcome<()> {
-    if !admission.is_for("", "pods") {
-        return Ok(());
-    }
-    let missing: Vec<String> = hard
-        .keys()
-        .filter_map(|key| compute_resource(key).map(|(list, resource)| (key, list, resource)))
-        .filter_map(|(key, list, resource)| {
-            let without: Vec<&str> = containers(object, &["containers", "initContainers"])
-                .filter(|container| container["resources"][list].get(resource).is_none())
-                .filter_map(|container| container["name"].as_str())
-                .collect();
-            (!without.is_empty()).then(|| format!("{key} for: {}", without.join(",")))
-        })
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let why = format!("failed quota: {}: must specify {}", name_of(quota), missing.join("; "));
-    Err(Failure::forbidden(admission.resource, name_of(object), why))
-}
-
-/// What an object takes of what a quota limits.
-fn requested(resource: &Resource, object: &Value, hard: &Amounts) -> Amounts {
-    let one = || Quantity::new(1, Format::Decimal);
-    let counted = format!("count/{}", resource.qualified());
-    let core = |plural: &str| resource.group.is_empty() && resource.plural == plural;
-    let mut found = Amounts::new();
-    for key in hard.keys() {
-        let amount = match key.as_str() {
-            name if name == counted => Some(one()),
-            name if COUNTED.contains(&name) => core(name).then(one),
-            "services.nodeports" if core("services") => Some(node_ports(object)),
-            "services.loadbalancers" if core("services") => {
-                (object["spec"]["type"] == "LoadBalancer").then(one)
-            }
-            "requests.storage" if core("persistentvolumeclaims") => {
-                parsed(&object["spec"]["resources"]["requests"]["storage"])
-            }
-            name if core("pods") => {
-                compute_resource(name).map(|(list, resource)| compute(object, list, resource))
-            }
-            _ => None,
-        };
-        if let Some(amount) = amount.filter(|amount| !amount.is_zero()) {
-            found.insert(key.clone(), amount);
-        }
-    }
-    found
-}
-
-/// Which list of a container's resources a quota's name is about, and which resource.
-fn compute_resource(name: &str) -> Option<(&'static str, &str)> {
-    match name.split_once('.') {
-        Some(("limits", resource)) => Some(("limits", resource)),
-        Some(("requests", "storage")) => None,
-        Some(("requests", resource)) => Some(("requests", resource)),
-        None if matches!(name, "cpu" | "memory" | "ephemeral-storage") => Some(("requests", name)),
-        _ => None,
-    }
-}
-
-/// The sum over containers, or the largest init container where that is more.
-fn compute(pod: &Value, list: &str, resource: &str) -> Quantity {
-    let amount = |container: &Value| parsed(&container["resources"][list][resource]);
-    let none = || Quantity::new(0, Format::Decimal);
-    let main = containers(pod, &["containers"]).filter_map(amount).reduce(|a, b| a.add(&b));
-    let init = containers(pod, &["initContainers"]).filter_map(amount).max();
-    main.into_iter().chain(init).max().unwrap_or_else(none)
-}
-
-fn containers<'p>(pod: &'p Value, lists: &'p [&str]) -> impl Iterator<Item = &'p Value> {
-    lists.iter().filter_map(|list| pod["spec"][*list].as_array()).flatten()
-}
-
-fn node_ports(service: &Value) -> Quantity {
-    let exposed = matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    let ports = service["spec"]["ports"].as_array().map_or(0, Vec::len);
-    Quantity::new(if exposed { i64::try_from(ports).unwrap_or(i64::MAX) } else { 0 }, Format::Decimal)
-}
-
-fn amounts(list: &Value) -> Amounts {
-    let entries = list.as_object().into_iter().flatten();
-    entries.filter_map(|(name, amount)| Some((name.clone(), parsed(amount)?))).collect()
-}
-
-fn parsed(amount: &Value) -> Option<Quantity> {
-    Quantity::parse(amount.as_str()?).ok()
 }

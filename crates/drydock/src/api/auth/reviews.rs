@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use windlass_machinery::go;
 use windlass_machinery::invalid::{FieldError, Path, Shown};
 use windlass_machinery::names;
+use windlass_machinery::selector::Labels;
 
 use super::super::registry::Resource;
 use super::super::status::{Failure, Outcome};
@@ -110,7 +111,12 @@ fn access_review(write: &Write<'_>, mut review: Value) -> Outcome<Value> {
             write.server.auth.decide(&user, &Attributes { verb: &verb, target: Target::Path(&path) })
         }
     };
-    review["status"] = json!({"allowed": decision.is_allowed(), "reason": decision.reason(&user)});
+    let mut status = json!({"allowed": decision.is_allowed(), "reason": decision.reason(&user)});
+    let raw = &spec["resourceAttributes"]["labelSelector"]["rawSelector"];
+    if raw.as_str().is_some_and(|raw| Labels::parse(raw).is_err()) {
+        status["evaluationError"] = "spec.resourceAttributes.labelSelector ignored due to parse error".into();
+    }
+    review["status"] = status;
     Ok(review)
 }
 
@@ -132,7 +138,9 @@ fn check(plural: &str, review: &Value) -> Vec<FieldError> {
     let path = spec.get("nonResourceAttributes").filter(|attributes| attributes.is_object());
     let mut errors = Vec::new();
     let non_resource = |detail: &str| {
-        let text = |field: &str| go::json(&path.map(|path| path[field].clone()).unwrap_or_default());
+        let text = |field: &str| {
+            go::json(&path.and_then(|path| path.get(field)).cloned().unwrap_or_else(|| "".into()))
+        };
         let shown = format!("{{\"Path\":{},\"Verb\":{}}}", text("path"), text("verb"));
         FieldError::invalid("spec.nonResourceAttributes", Shown::raw(shown), detail)
     };

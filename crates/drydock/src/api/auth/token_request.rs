@@ -176,6 +176,9 @@ fn bind(write: &Write<'_>, account: &str, reference: &Value, bound: &mut Bound) 
             return Err(Failure::bad_request(message));
         }
     };
+    if name.is_empty() {
+        return Err(Failure::bad_request("Name parameter required."));
+    }
     let object = find(write, plural, namespace, name)?;
     let found = Reference { name: name.to_owned(), uid: uid_of(&object) };
     if kind == "Pod" && object["spec"]["serviceAccountName"] != account {

@@ -42,6 +42,12 @@ pub struct Conversion {
 }
 
 impl Conversion {
+    /// The version that objects are stored in from now on.
+    #[must_use]
+    pub fn storage(&self) -> &str {
+        &self.storage
+    }
+
     /// The conversion of a definition that has several versions. `types` are those of all of them.
     #[must_use]
     pub fn of(definition: &Value, types: &BTreeMap<String, (Arc<Schemas>, NodeId)>) -> Option<Self> {

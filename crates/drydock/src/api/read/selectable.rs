@@ -98,7 +98,10 @@ fn fields(resource: &Resource) -> &'static [Field] {
 pub(super) fn check(resource: &Resource, field: &str) -> Outcome<()> {
     let own = fields(resource);
     let custom = resource.custom.iter().flat_map(|custom| &custom.selectable);
-    if matches!(field, "metadata.name" | "metadata.namespace")
+    // Cluster-wide kinds with fields of their own know no namespace.
+    let spaceless = !resource.namespaced && !own.is_empty();
+    if field == "metadata.name"
+        || (field == "metadata.namespace" && !spaceless)
         || own.iter().any(|known| known.name == field)
         || custom.clone().any(|known| known == field)
     {
@@ -106,6 +109,8 @@ pub(super) fn check(resource: &Resource, field: &str) -> Outcome<()> {
     }
     Err(Failure::bad_request(if own.is_empty() && resource.custom.is_none() {
         format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else if resource.group == "resource.k8s.io" {
+        format!("field label not supported for {}, Kind={}: {field}", resource.api_version(), resource.kind)
     } else if resource.group == "batch" {
         format!("field label {field:?} not supported for {}", resource.kind)
     } else {

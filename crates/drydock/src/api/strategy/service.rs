@@ -27,6 +27,13 @@ pub(super) fn update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome
         return Ok(());
     }
     let kind = new["spec"]["type"].as_str().unwrap_or_default().to_owned();
+    // Whoever changes the first address means all of them.
+    let (now, was) = (new["spec"]["clusterIP"].clone(), old["spec"]["clusterIP"].clone());
+    let same =
+        new["spec"].get("clusterIPs").is_some() && new["spec"]["clusterIPs"] == old["spec"]["clusterIPs"];
+    if now.is_string() && now != was && same {
+        new["spec"]["clusterIPs"] = if now == "" { json!([]) } else { json!([now]) };
+    }
     if kind != "ExternalName" && old["spec"]["type"] != "ExternalName" {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if new["spec"].get(field).is_none_or(|value| value == "")
@@ -36,6 +43,14 @@ pub(super) fn update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome
             }
         }
     }
+    if needs_check(&new["spec"])
+        && needs_check(&old["spec"])
+        && count(&new["spec"], "healthCheckNodePort") == 0
+        && let Some(port) = old["spec"].get("healthCheckNodePort")
+    {
+        new["spec"]["healthCheckNodePort"] = port.clone();
+    }
+    drop_dependent(new, old);
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         let old_ports = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
         for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
@@ -52,13 +67,77 @@ pub(super) fn update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome
     allocate(write, new)
 }
 
+/// What came with the old type goes with it, unless the client changes it.
+fn drop_dependent(new: &mut Value, old: &Value) {
+    let kind = |service: &Value| service["spec"]["type"].as_str().unwrap_or_default().to_owned();
+    let addressed = |service: &Value| kind(service) != "ExternalName";
+    let ported = |service: &Value| match kind(service).as_str() {
+        "NodePort" => true,
+        "LoadBalancer" => service["spec"]["allocateLoadBalancerNodePorts"] != false,
+        _ => false,
+    };
+    let balanced = |service: &Value| kind(service) == "LoadBalancer";
+    let exposed = |service: &Value| {
+        let ips = service["spec"]["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty());
+        matches!(kind(service).as_str(), "NodePort" | "LoadBalancer") || (kind(service) == "ClusterIP" && ips)
+    };
+    let checked = |service: &Value| needs_check(&service["spec"]);
+    let mut fields: Vec<&str> = Vec::new();
+    for (had, has, dependent) in [
+        (addressed(old), addressed(new), &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"][..]),
+        (checked(old), checked(new), &["healthCheckNodePort"]),
+        (balanced(old), balanced(new), &["allocateLoadBalancerNodePorts", "loadBalancerClass"]),
+        (exposed(old), exposed(new), &["externalTrafficPolicy"]),
+    ] {
+        if had && !has {
+            fields.extend(dependent);
+        }
+    }
+    let ports = |service: &Value| {
+        let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+        ports.map(|port| count(port, "nodePort")).collect::<Vec<_>>()
+    };
+    let releases = ported(old) && !ported(new) && ports(old) == ports(new);
+    if let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.retain(|field, value| {
+            !fields.contains(&field.as_str()) || old["spec"].get(field) != Some(value)
+        });
+    }
+    if releases {
+        for port in new["spec"]["ports"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
+        {
+            port.remove("nodePort");
+        }
+    }
+    if !balanced(new) {
+        new["status"]["loadBalancer"] = json!({});
+    }
+}
+
+fn count(object: &Value, field: &str) -> i64 {
+    object[field].as_i64().unwrap_or_default()
+}
+
+/// Whether nodes tell the balancer whether they have endpoints.
+fn needs_check(spec: &Value) -> bool {
+    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
+}
+
 fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     let kind = object["spec"]["type"].as_str().unwrap_or_default().to_owned();
     if kind == "ExternalName" {
         return Ok(());
     }
+    // Addresses that do not agree are refused later.
+    let first =
+        object["spec"]["clusterIPs"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
+    if !first.is_null() && first != object["spec"]["clusterIP"] {
+        return Ok(());
+    }
     let (addresses, ports) = taken(write, name_of(object));
-    refuse_ports(object, &ports)?;
+    if kind != "ClusterIP" {
+        refuse_ports(object, &ports)?;
+    }
     let name = name_of(object).to_owned();
     let spec = &mut object["spec"];
     let wanted = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
@@ -105,8 +184,8 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     }
     let wants_ports =
         kind == "NodePort" || (kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false);
+    let mut ports = ports;
     if wants_ports {
-        let mut ports = ports;
         for port in spec["ports"].as_array_mut().into_iter().flatten() {
             if port.get("nodePort").is_none_or(|port| *port == 0) {
                 let start = NODE_PORTS.start() + write.server.context.below(2768);
@@ -118,6 +197,11 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
                 port["nodePort"] = free.into();
             }
         }
+    }
+    if needs_check(spec) && count(spec, "healthCheckNodePort") == 0 {
+        let free = NODE_PORTS.clone().find(|port| !ports.contains(port));
+        let free = free.ok_or_else(|| Failure::internal("no free node port is left"))?;
+        spec["healthCheckNodePort"] = free.into();
     }
     // The real server keeps allocations as objects of their own.
     write.server.store.skip_revision();

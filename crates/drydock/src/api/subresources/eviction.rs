@@ -1,6 +1,5 @@
 //! Evicting pods, as far as their disruption budgets let them go.
 
-use http::StatusCode;
 use serde_json::{Value, json};
 use windlass_machinery::selector::Labels;
 
@@ -8,21 +7,22 @@ use super::super::options::DeleteOptions;
 use super::super::request::Query;
 use super::super::status::{Failure, Outcome};
 use super::super::write::{Write, decoded, metadata_of, name_of};
-use super::{Answer, admit, set_condition, success};
+use super::{admit, set_condition, success};
 use crate::store::Scope;
 
 /// Evicts a pod.
 ///
 /// # Errors
 /// When it is not there, or a disruption budget holds it back.
-pub async fn evict(write: &mut Write<'_>, name: &str, eviction: &Value, query: &Query) -> Outcome<Answer> {
-    if !matches!(name_of(eviction), given if given == name || given.is_empty()) {
+pub async fn evict(write: &mut Write<'_>, name: &str, eviction: Value, query: &Query) -> Outcome<Value> {
+    if name_of(&eviction) != name {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
     let eviction = &admit(write, "eviction", name, eviction).await?;
     let options = eviction.get("deleteOptions").filter(|options| options.is_object());
     let mut options = DeleteOptions::parse(options, query)?;
     options.dry_run |= write.options.dry_run;
+    write.options.dry_run = options.dry_run;
     let stored = write.server.store.get(write.resource.table, &write.key(name));
     let pod = decoded(&*stored.ok_or_else(|| Failure::not_found(write.resource, name))?)?;
     if !goes_anyway(&pod) {
@@ -43,7 +43,7 @@ pub async fn evict(write: &mut Write<'_>, name: &str, eviction: &Value, query: &
         })
         .await?;
     write.delete(name, &options).await?;
-    Ok((StatusCode::CREATED, success(201)))
+    Ok(success(201))
 }
 
 /// A pod that serves nobody is no disruption.

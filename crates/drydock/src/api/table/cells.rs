@@ -14,12 +14,16 @@ const UNKNOWN: &str = "<unknown>";
 /// The cells of an object of a built-in kind, in the order of its columns.
 pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let metadata = &object["metadata"];
-    let name = metadata["name"].clone();
+    let name = Value::from(metadata["name"].as_str().unwrap_or_default());
     let born = metadata["creationTimestamp"].as_str().unwrap_or_default();
     let old = Value::from(age(born, now));
     let (spec, status) = (&object["spec"], &object["status"]);
     let table = (resource.group.as_str(), resource.plural.as_str());
     match table {
+        // The Scale of whatever has one.
+        ("autoscaling", _) if resource.kind == "Scale" => {
+            vec![name, number(&spec["replicas"]), number(&status["replicas"]), old]
+        }
         ("", "configmaps") => vec![name, (count(&object["data"]) + count(&object["binaryData"])).into(), old],
         ("", "secrets") => vec![name, object["type"].clone(), count(&object["data"]).into(), old],
         ("", "serviceaccounts") => vec![name, old],

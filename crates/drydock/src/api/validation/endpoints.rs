@@ -1,4 +1,4 @@
-//! Endpoints, endpoint slices, leases, events and disruption budgets: what is written often and checked little.
+//! Endpoints, endpoint slices, leases and disruption budgets: what is written often and checked little.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,9 @@ pub(super) fn endpoints(out: &mut Errors, endpoints: &Value) {
                 let ip = text(address, "ip");
                 address::ip(out, ip, &at.child("ip"));
                 named(out, address, "hostname", at, names::dns1123_label);
-                named(out, address, "nodeName", at, |name| names::subdomain_name(name, false));
+                if let Some(name) = address["nodeName"].as_str() {
+                    reasons(out, name, &at.child("nodeName"), names::subdomain_name(name, false));
+                }
                 address::endpoint(out, ip, &at.child("ip"));
             }
         }
@@ -45,8 +47,14 @@ pub(super) fn endpoints(out: &mut Errors, endpoints: &Value) {
             named(out, port, "name", at, names::dns1123_label);
             port_number(out, &port["port"], &at.child("port"));
             choice(out, port, "protocol", at, PROTOCOLS);
-            named(out, port, "appProtocol", at, names::qualified_name);
+            protocol(out, port, at);
         }
+    }
+}
+
+fn protocol(out: &mut Errors, port: &Value, at: &At<'_>) {
+    if let Some(name) = port["appProtocol"].as_str() {
+        reasons(out, name, &at.child("appProtocol"), names::qualified_name(name));
     }
 }
 
@@ -72,8 +80,14 @@ fn slice_kind_and_ports(out: &mut Errors, slice: &Value) {
         if !known.insert(name) {
             out.push(FieldError::duplicate(at.child("name"), name));
         }
-        choice(out, port, "protocol", at, PROTOCOLS);
-        named(out, port, "appProtocol", at, names::qualified_name);
+        match port["protocol"].as_str() {
+            None => out.push(FieldError::required(at.child("protocol"), "")),
+            Some(name) if !PROTOCOLS.contains(&name) => {
+                out.push(FieldError::not_supported(at.child("protocol"), name, PROTOCOLS));
+            }
+            Some(_) => {}
+        }
+        protocol(out, port, at);
     }
 }
 
@@ -122,8 +136,33 @@ fn slice_endpoint(out: &mut Errors, endpoint: &Value, kind: &str, at: &At<'_>) {
         }
         address::endpoint(out, value, one);
     }
-    named(out, endpoint, "nodeName", at, |name| names::subdomain_name(name, false));
-    named(out, endpoint, "hostname", at, names::dns1123_label);
+    if let Some(name) = endpoint["nodeName"].as_str() {
+        reasons(out, name, &at.child("nodeName"), names::subdomain_name(name, false));
+    }
+    if let Some(name) = endpoint["hostname"].as_str() {
+        reasons(out, name, &at.child("hostname"), names::dns1123_label(name));
+    }
+    let hints = &at.child("hints");
+    hinted(out, &endpoint["hints"], "forZones", names::label_value, hints);
+    hinted(out, &endpoint["hints"], "forNodes", |name| names::subdomain_name(name, false), hints);
+}
+
+/// Where an endpoint is meant to be used from.
+fn hinted(out: &mut Errors, hints: &Value, field: &str, rule: impl Fn(&str) -> Vec<String>, at: &At<'_>) {
+    const MOST: usize = 8;
+    let (all, at) = (list(hints, field), &at.child(field));
+    if all.len() > MOST {
+        out.push(FieldError::too_many(at, all.len(), MOST));
+        return;
+    }
+    let mut known = BTreeSet::new();
+    for (index, hint) in all.iter().enumerate() {
+        let (name, at) = (text(hint, "name"), at.index(index));
+        if !known.insert(name) {
+            out.push(FieldError::duplicate(at.child("name"), name));
+        }
+        reasons(out, name, &at.child("name"), rule(name));
+    }
 }
 
 /// A lease.
@@ -154,55 +193,4 @@ pub(super) fn budget(out: &mut Errors, budget: &Value) {
 pub(super) fn budget_status(out: &mut Errors, new: &Value, _: &Value) {
     let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     not_negative(out, &new["status"], &numbers, &At::new("status"));
-}
-
-/// An event of the core group.
-pub(super) fn event(out: &mut Errors, event: &Value) {
-    event_of(out, event, "reportingComponent", "involvedObject");
-}
-
-/// An event of the events group.
-pub(super) fn new_event(out: &mut Errors, event: &Value) {
-    event_of(out, event, "reportingController", "regarding");
-    if !has(event, "eventTime") {
-        out.push(FieldError::required("eventTime", ""));
-    }
-    let kind = text(event, "type");
-    if !matches!(kind, "Normal" | "Warning") {
-        out.push(FieldError::invalid("type", "", format!("has invalid value: {kind}")));
-    }
-}
-
-fn event_of(out: &mut Errors, event: &Value, controller: &str, object: &str) {
-    let own = text(&event["metadata"], "namespace");
-    let about = text(&event[object], "namespace");
-    let timed = has(event, "eventTime");
-    let wrong = match (timed, about.is_empty()) {
-        (false, true) => own != "default",
-        (false, false) => own != about,
-        (true, true) => own != "default" && own != "kube-system",
-        (true, false) => false,
-    };
-    if wrong {
-        out.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
-    }
-    if !timed {
-        return;
-    }
-    let name = text(event, controller);
-    if name.is_empty() {
-        out.push(FieldError::required(controller, ""));
-    }
-    reasons(out, name, &At::new(controller), names::qualified_name(name));
-    for (field, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128)] {
-        if text(event, field).is_empty() {
-            out.push(FieldError::required(field, ""));
-        } else if text(event, field).len() > most {
-            out.push(FieldError::invalid(field, "", format!("can have at most {most} characters")));
-        }
-    }
-    let note = if controller == "reportingComponent" { "message" } else { "note" };
-    if text(event, note).len() > 1024 {
-        out.push(FieldError::invalid("message", "", "can have at most 1024 characters"));
-    }
 }

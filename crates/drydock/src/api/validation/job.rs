@@ -7,9 +7,11 @@ use windlass_machinery::names;
 use super::field::{
     At, Errors, count, has, immutable, immutable_as, is, list, not_negative, number, reasons, text,
 };
-use super::{internal, pod, selector};
+use super::{internal, network, pod, selector};
 
 const SPEC: At<'static> = At::new("spec");
+/// The longest name of another controller.
+const LONGEST_MANAGER: usize = 63;
 const STATUS: At<'static> = At::new("status");
 
 /// A new job.
@@ -182,10 +184,21 @@ pub(super) fn spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
             "when maxFailedIndexes is specified",
         ));
     }
+    if let Some(name) = spec["managedBy"].as_str() {
+        let at = &at.child("managedBy");
+        network::names_a_domain(out, name, at);
+        if name.len() > LONGEST_MANAGER {
+            out.push(FieldError::too_long(at, LONGEST_MANAGER));
+        }
+    }
     match text(spec, "completionMode") {
-        "Indexed" => indexed(out, spec, at),
+        "Indexed" => {
+            indexed(out, spec, at);
+            success_policy(out, spec, &at.child("successPolicy"));
+        }
         mode => {
-            if !matches!(mode, "" | "NonIndexed") {
+            let known = !has(spec, "completionMode") || mode == "NonIndexed";
+            if !known {
                 out.push(FieldError::not_supported(
                     at.child("completionMode"),
                     mode,
@@ -259,6 +272,95 @@ fn indexed(out: &mut Errors, spec: &Value, at: &At<'_>) {
     }
 }
 
+fn success_policy(out: &mut Errors, spec: &Value, at: &At<'_>) {
+    const MOST: usize = 20;
+    let Some(completions) = number(spec, "completions").filter(|_| has(spec, "successPolicy")) else {
+        return;
+    };
+    let (rules, at) = (list(&spec["successPolicy"], "rules"), &at.child("rules"));
+    if rules.is_empty() {
+        let why = "at least one rules must be specified when the successPolicy is specified";
+        out.push(FieldError::required(at, why));
+    }
+    if rules.len() > MOST {
+        out.push(FieldError::too_many(at, rules.len(), MOST));
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        let at = &at.index(index);
+        let indexes = rule["succeededIndexes"].as_str();
+        if indexes.is_none() && !has(rule, "succeededCount") {
+            let why = "at least one of succeededCount or succeededIndexes must be specified";
+            out.push(FieldError::required(at, why));
+        }
+        let mut total = 0;
+        if let Some(text) = indexes {
+            match count_indexes(text, completions) {
+                Ok(found) => total = found,
+                Err(why) => {
+                    let why = format!("error parsing succeededIndexes: {why}");
+                    out.push(FieldError::invalid(at.child("succeededIndexes"), text, why));
+                }
+            }
+        }
+        let Some(wanted) = number(rule, "succeededCount") else { continue };
+        not_negative(out, rule, &["succeededCount"], at);
+        let at = at.child("succeededCount");
+        if wanted > completions {
+            let why =
+                format!("must be less than or equal to {completions} (the number of specified completions)");
+            out.push(FieldError::invalid(at, wanted, why));
+        }
+        if indexes.is_some() && wanted > total {
+            let why = format!(
+                "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
+            );
+            out.push(FieldError::invalid(at, wanted, why));
+        }
+    }
+}
+
+/// How many indexes a list such as `0-2,5` has.
+fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
+    let number = |text: &str| {
+        let parsed = text.parse::<i64>().ok().filter(|_| !text.starts_with(['+', '-']));
+        let parsed = parsed.ok_or_else(|| format!("cannot convert string to integer for index: {text:?}"))?;
+        if parsed >= completions {
+            return Err(format!("too large index: {text:?}"));
+        }
+        Ok(parsed)
+    };
+    let (mut total, mut last) = (0, None);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    for part in text.split(',') {
+        let limits: Vec<&str> = part.split('-').collect();
+        let (first, end) = match limits.as_slice() {
+            [one] => (number(one)?, number(one)?),
+            [first, end] => {
+                let (first_number, end_number) = (number(first)?, number(end)?);
+                if first_number >= end_number {
+                    return Err(format!(
+                        "non-increasing order, previous: {first_number}, current: {end_number}"
+                    ));
+                }
+                (first_number, end_number)
+            }
+            _ => {
+                return Err(format!(
+                    "the fragment {part:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+                ));
+            }
+        };
+        if let Some(last) = last.filter(|last| first <= *last) {
+            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
+        }
+        total += end - first + 1;
+        last = Some(end);
+    }
+    Ok(total)
+}
+
 fn failure_policy(out: &mut Errors, spec: &Value, at: &At<'_>) {
     const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
     let at = &at.child("rules");
@@ -287,7 +389,18 @@ fn failure_policy(out: &mut Errors, spec: &Value, at: &At<'_>) {
             _ => {}
         }
         if has(rule, "onExitCodes") {
-            exit_codes(out, &rule["onExitCodes"], &at.child("onExitCodes"));
+            let at = &at.child("onExitCodes");
+            exit_codes(out, &rule["onExitCodes"], at);
+            let names = |sort: &str| list(&spec["template"]["spec"], sort);
+            if let Some(name) = rule["onExitCodes"]["containerName"].as_str()
+                && !names("containers")
+                    .iter()
+                    .chain(names("initContainers"))
+                    .any(|one| text(one, "name") == name)
+            {
+                let why = "must be one of the container or initContainer names in the pod template";
+                out.push(FieldError::invalid(at.child("containerName"), name, why));
+            }
         }
         pod_conditions(out, rule, &at.child("onPodConditions"));
         let why = match (has(rule, "onExitCodes"), !list(rule, "onPodConditions").is_empty()) {
@@ -301,6 +414,11 @@ fn failure_policy(out: &mut Errors, spec: &Value, at: &At<'_>) {
 
 fn pod_conditions(out: &mut Errors, rule: &Value, at: &At<'_>) {
     const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
+    const MOST: usize = 20;
+    let all = list(rule, "onPodConditions").len();
+    if all > MOST {
+        out.push(FieldError::too_many(at, all, MOST));
+    }
     for (index, pattern) in list(rule, "onPodConditions").iter().enumerate() {
         let at = &at.index(index);
         let kind = text(pattern, "type");

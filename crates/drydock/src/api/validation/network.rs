@@ -6,10 +6,11 @@ use windlass_machinery::names;
 
 use super::env::annotation;
 use super::field::{
-    At, Errors, count, has, immutable, list, number, port_number, reasons, required, strings, text,
+    At, Errors, count, has, immutable, immutable_as, list, number, port_number, reasons, required, strings,
+    text,
 };
 use super::selector::label_selector;
-use super::{address, service};
+use super::{address, internal, service};
 
 const SPEC: At<'static> = At::new("spec");
 
@@ -85,9 +86,73 @@ pub(super) fn ingress_status(out: &mut Errors, new: &Value, old: &Value) {
     }
 }
 
+/// An ingress class.
+pub(super) fn class(out: &mut Errors, class: &Value) {
+    const LONGEST: usize = 250;
+    let (spec, at) = (&class["spec"], &SPEC.child("controller"));
+    let controller = text(spec, "controller");
+    if controller.len() > LONGEST {
+        out.push(FieldError::too_long(at, LONGEST));
+    }
+    names_a_domain(out, controller, at);
+    let parameters = &spec["parameters"];
+    if parameters.is_null() {
+        return;
+    }
+    let at = &SPEC.child("parameters");
+    if let Some(group) = parameters["apiGroup"].as_str() {
+        reasons(out, group, &at.child("apiGroup"), names::dns1123_subdomain(group));
+    }
+    for field in ["kind", "name"] {
+        if required(out, parameters, field, at) {
+            let value = text(parameters, field);
+            reasons(out, value, &at.child(field), names::path_segment_name(value, false));
+        }
+    }
+    let (scope, inner) = (parameters["scope"].as_str(), at.child("scope"));
+    match scope {
+        None => out.push(FieldError::required(inner, "")),
+        Some("Cluster" | "Namespace") => {}
+        Some(other) => out.push(FieldError::not_supported(inner, other, ["Cluster", "Namespace"])),
+    }
+    let inner = &at.child("namespace");
+    match (scope, parameters["namespace"].as_str()) {
+        (Some("Namespace"), None) => {
+            out.push(FieldError::required(inner, "`parameters.scope` is set to 'Namespace'"));
+        }
+        (Some("Namespace"), Some(name)) => reasons(out, name, inner, names::label_name(name, false)),
+        (Some("Cluster"), Some(_)) => {
+            out.push(FieldError::forbidden(inner, "`parameters.scope` is set to 'Cluster'"));
+        }
+        _ => {}
+    }
+}
+
 /// An ingress class that keeps its controller.
 pub(super) fn class_update(out: &mut Errors, new: &Value, old: &Value) {
-    immutable(out, &new["spec"]["controller"], &old["spec"]["controller"], &SPEC.child("controller"));
+    let controller = |class: &Value| Value::from(text(&class["spec"], "controller"));
+    immutable(out, &controller(new), &controller(old), &SPEC.child("controller"));
+    class(out, new);
+}
+
+/// A name such as `acme.io/foo`.
+pub(super) fn names_a_domain(out: &mut Errors, name: &str, at: &At<'_>) {
+    if name.is_empty() {
+        out.push(FieldError::required(at, ""));
+        return;
+    }
+    let Some((domain, path)) =
+        name.split_once('/').filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
+    else {
+        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        out.push(FieldError::invalid(at, name, why));
+        return;
+    };
+    reasons(out, domain, at, names::dns1123_subdomain(domain));
+    if !path.chars().all(|c| c.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(c)) {
+        let why = names::regex_text("Invalid path", "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+", &[]);
+        out.push(FieldError::invalid(at, path, why));
+    }
 }
 
 fn host(out: &mut Errors, name: &str, at: &At<'_>, of_rule: bool) {
@@ -142,7 +207,9 @@ fn backend(out: &mut Errors, backend: &Value, at: &At<'_>) {
         (false, false) => out.push(FieldError::invalid(at, "", "resource or service backend is required")),
         (true, false) => {
             let (resource, at) = (&backend["resource"], &at.child("resource"));
-            super::field::named(out, resource, "apiGroup", at, names::dns1123_subdomain);
+            if let Some(group) = resource["apiGroup"].as_str() {
+                reasons(out, group, &at.child("apiGroup"), names::dns1123_subdomain(group));
+            }
             for field in ["kind", "name"] {
                 if required(out, resource, field, at) {
                     let value = text(resource, field);
@@ -248,5 +315,76 @@ fn policy_peer(out: &mut Errors, peer: &Value, at: &At<'_>) {
         out.push(FieldError::required(at, "must specify a peer"));
     } else if !block.is_null() && others > 0 {
         out.push(FieldError::forbidden(at, "may not specify both ipBlock and another peer"));
+    }
+}
+
+/// An address of a service.
+pub(super) fn ip_address(out: &mut Errors, address: &Value) {
+    let (parent, at) = (&address["spec"]["parentRef"], &SPEC.child("parentRef"));
+    if parent.is_null() {
+        out.push(FieldError::required(at, ""));
+        return;
+    }
+    super::field::named(out, parent, "group", at, names::dns1123_subdomain);
+    for field in ["resource", "name"] {
+        if required(out, parent, field, at) {
+            let value = text(parent, field);
+            reasons(out, value, &at.child(field), names::path_segment_name(value, false));
+        }
+    }
+    super::field::named(out, parent, "namespace", at, |name| names::path_segment_name(name, false));
+}
+
+/// A changed address belongs to the same service.
+pub(super) fn ip_address_update(out: &mut Errors, new: &Value, old: &Value) {
+    ip_address(out, new);
+    let at = &SPEC.child("parentRef");
+    immutable_as(out, &new["spec"]["parentRef"], &old["spec"]["parentRef"], at, |value| {
+        internal::shown("ParentReference", value)
+    });
+}
+
+/// A range of addresses for services.
+pub(super) fn service_range(out: &mut Errors, range: &Value) {
+    let at = &SPEC.child("cidrs");
+    let all: Vec<&str> = strings(&range["spec"], "cidrs").collect();
+    if all.is_empty() {
+        out.push(FieldError::required(at, "at least one CIDR required"));
+        return;
+    }
+    if all.len() > 2 {
+        let shown = internal::shown("ServiceCIDRSpec", &range["spec"]);
+        out.push(FieldError::invalid(at, shown, "may only hold up to 2 values"));
+        return;
+    }
+    for (index, cidr) in all.iter().enumerate() {
+        address::cidr(out, cidr, &at.index(index));
+    }
+    let sixth = |cidr: &str| cidr.contains(':');
+    if let [first, second] = all.as_slice()
+        && sixth(first) == sixth(second)
+    {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        out.push(FieldError::invalid(at, &range["spec"]["cidrs"], why));
+    }
+}
+
+/// A changed range may get the other family.
+pub(super) fn service_range_update(out: &mut Errors, new: &Value, old: &Value) {
+    let at = &SPEC.child("cidrs");
+    let (now, was) = (list(&new["spec"], "cidrs"), list(&old["spec"], "cidrs"));
+    match (was.len(), now.len()) {
+        (before, after) if before == after => {
+            for (index, (now, _)) in now.iter().zip(was).enumerate().filter(|(_, (now, was))| now != was) {
+                out.push(FieldError::invalid(at.index(index), now, "field is immutable"));
+            }
+        }
+        (1, 2) => {
+            if now[0] != was[0] {
+                out.push(FieldError::invalid(at.index(0), &now[0], "field is immutable"));
+            }
+            service_range(out, new);
+        }
+        _ => out.push(FieldError::invalid(at, &new["spec"]["cidrs"], "field is immutable")),
     }
 }

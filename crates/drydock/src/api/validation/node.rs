@@ -19,6 +19,12 @@ pub(super) fn create(out: &mut Errors, node: &Value) {
     for (index, range) in strings(&node["spec"], "podCIDRs").enumerate() {
         address::cidr(out, range, &at.index(index));
     }
+    let all: Vec<&str> = strings(&node["spec"], "podCIDRs").collect();
+    let sixth = all.iter().filter(|range| range.contains(':')).count();
+    if all.len() > 2 || (all.len() == 2 && sixth != 1) {
+        let why = "may specify no more than one CIDR for each IP family";
+        out.push(FieldError::invalid(at, &node["spec"]["podCIDRs"], why));
+    }
 }
 
 /// A changed node.
@@ -73,6 +79,18 @@ fn capacity(out: &mut Errors, node: &Value) {
     }
 }
 
+/// A new namespace.
+pub(super) fn namespace(out: &mut Errors, namespace: &Value) {
+    let at = &SPEC.child("finalizers");
+    for name in strings(&namespace["spec"], "finalizers") {
+        reasons(out, name, at, names::qualified_name(name));
+        if name != "kubernetes" && !name.contains('/') {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            out.push(FieldError::invalid(at, name, why));
+        }
+    }
+}
+
 /// The status of a namespace.
 pub(super) fn namespace_status(out: &mut Errors, new: &Value, _: &Value) {
     let phase = text(&new["status"], "phase");
@@ -110,7 +128,9 @@ pub(super) fn priority(out: &mut Errors, class: &Value) {
     }
     if has(class, "preemptionPolicy") {
         let policy = text(class, "preemptionPolicy");
-        if !matches!(policy, "PreemptLowerPriority" | "Never") {
+        if policy.is_empty() {
+            out.push(FieldError::required("preemptionPolicy", ""));
+        } else if !matches!(policy, "PreemptLowerPriority" | "Never") {
             let known = ["PreemptLowerPriority", "Never"];
             out.push(FieldError::not_supported("preemptionPolicy", policy, known));
         }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::names;
 
+use super::super::strategy;
 use super::container::{self, Pod};
 use super::env::annotation;
 use super::field::{
@@ -136,6 +137,58 @@ pub(super) fn ephemeral_containers(out: &mut Errors, new: &Value, old: &Value) {
     }
 }
 
+/// A pod whose containers get other amounts of what they use.
+pub(super) fn resize(out: &mut Errors, new: &Value, old: &Value) {
+    whole(out, new);
+    annotation_changes(out, new, old);
+    let (spec, was) = (&new["spec"], &old["spec"]);
+    if strategy::qos_class(spec) != strategy::qos_class(was) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        out.push(FieldError::invalid(SPEC, new["status"]["qosClass"].clone(), why));
+    }
+    for sort in ["containers", "initContainers"] {
+        for (index, (one, was)) in list(spec, sort).iter().zip(list(was, sort)).enumerate() {
+            for amounts in ["requests", "limits"] {
+                let gone = |name: &str| {
+                    !was["resources"][amounts][name].is_null() && one["resources"][amounts][name].is_null()
+                };
+                if gone("cpu") || gone("memory") {
+                    let at = &SPEC.child(sort);
+                    let at = &at.index(index);
+                    let at = &at.child("resources");
+                    let why = format!("resource {amounts} cannot be removed");
+                    out.push(FieldError::forbidden(at.child(amounts), why));
+                }
+            }
+        }
+    }
+    if without_amounts(spec) != without_amounts(was) {
+        out.push(FieldError::forbidden(SPEC, "only cpu and memory resources are mutable"));
+    }
+}
+
+/// A pod's spec without what a resize changes.
+fn without_amounts(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    for sort in ["containers", "initContainers"] {
+        for container in spec[sort].as_array_mut().into_iter().flatten() {
+            let mut kept = container["resources"].take();
+            for amounts in ["requests", "limits"] {
+                if let Some(map) = kept[amounts].as_object_mut() {
+                    map.retain(|name, _| !matches!(name.as_str(), "cpu" | "memory"));
+                }
+            }
+            if let Some(map) = kept.as_object_mut() {
+                map.retain(|_, value| {
+                    !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty())
+                });
+            }
+            container["resources"] = kept;
+        }
+    }
+    spec
+}
+
 /// The template of a pod.
 pub(super) fn template(out: &mut Errors, template: &Value, at: &At<'_>) {
     template_metadata(out, template, at);
@@ -212,6 +265,7 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     }
     let volumes = volume::volumes(out, spec, name, at);
     let pod = Pod { spec, volumes, grace };
+    resource_claims(out, spec, at);
     container::main(out, &pod, at);
     container::init(out, &pod, at);
     container::ephemeral(out, &pod, at);
@@ -246,6 +300,34 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     }
     optional_choice(out, spec, "preemptionPolicy", at, &["PreemptLowerPriority", "Never"]);
     security::os(out, spec, at);
+}
+
+/// Claims of devices.
+fn resource_claims(out: &mut Errors, spec: &Value, at: &At<'_>) {
+    let at = &at.child("resourceClaims");
+    let all = list(spec, "resourceClaims");
+    for (index, claim) in all.iter().enumerate() {
+        let (name, at) = (text(claim, "name"), &at.index(index));
+        if name.is_empty() {
+            out.push(FieldError::required(at.child("name"), ""));
+        } else if all[..index].iter().any(|other| text(other, "name") == name) {
+            out.push(FieldError::duplicate(at.child("name"), name));
+        } else {
+            reasons(out, name, &at.child("name"), names::dns1123_label(name));
+        }
+        let sources = ["resourceClaimName", "resourceClaimTemplateName"];
+        let why = match sources.iter().filter(|field| has(claim, field)).count() {
+            1 => "",
+            0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+        };
+        if !why.is_empty() {
+            out.push(FieldError::invalid(at, internal::shown("PodResourceClaim", claim), why));
+        }
+        for field in sources {
+            named(out, claim, field, at, |name| names::subdomain_name(name, false));
+        }
+    }
 }
 
 fn host_network(out: &mut Errors, spec: &Value, at: &At<'_>, is_pod: bool) {

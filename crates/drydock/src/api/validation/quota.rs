@@ -94,6 +94,13 @@ fn limit_bounds(out: &mut Errors, limit: &Value, key: &str, at: &At<'_>) {
                 format!("ratio {ratio} is less than 1"),
             ));
         }
+        if let (Some(min), Some(max)) = (&min, &max) {
+            let widest = max.milli_value() as f64 / min.milli_value() as f64;
+            if ratio.milli_value() as f64 / 1000.0 > widest {
+                let why = format!("ratio {ratio} is greater than max/min = {widest:.6}");
+                out.push(FieldError::invalid(at.key(key), ratio.to_string(), why));
+            }
+        }
     }
     if let (Some(default), Some(request), false) = (&default, &request, resources::overcommits(key))
         && default != request
@@ -115,6 +122,7 @@ pub(super) fn quota_update(out: &mut Errors, new: &Value, old: &Value) {
     let scopes = |object: &Value| {
         let mut scopes: Vec<String> = strings(&object["spec"], "scopes").map(ToOwned::to_owned).collect();
         scopes.sort();
+        scopes.dedup();
         scopes
     };
     if scopes(new) != scopes(old) {

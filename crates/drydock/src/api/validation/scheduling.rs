@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::names;
 
-use super::field::{At, Errors, count, list, named, number, optional_choice, reasons, strings, text};
+use super::field::{At, Errors, count, has, list, named, number, optional_choice, reasons, strings, text};
 use super::selector::label_selector;
 
 /// The affinity of a pod.
@@ -124,6 +124,9 @@ fn pod_term(out: &mut Errors, term: &Value, at: &At<'_>) {
         reasons(out, name, &at.child("namespace"), names::label_name(name, false));
     }
     topology_key(out, term, at);
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        label_keys(out, term, field, at);
+    }
     let key = text(term, "topologyKey");
     reasons(out, key, &at.child("topologyKey"), names::qualified_name(key));
 }
@@ -209,6 +212,21 @@ pub(super) fn spreading(out: &mut Errors, spec: &Value, at: &At<'_>) {
         optional_choice(out, constraint, "nodeAffinityPolicy", at, &["Honor", "Ignore"]);
         optional_choice(out, constraint, "nodeTaintsPolicy", at, &["Honor", "Ignore"]);
         label_selector(out, &constraint["labelSelector"], &at.child("labelSelector"));
+        label_keys(out, constraint, "matchLabelKeys", at);
+    }
+}
+
+/// Labels of the pod itself that the selector is to match as well.
+fn label_keys(out: &mut Errors, term: &Value, field: &str, at: &At<'_>) {
+    let at = &at.child(field);
+    if list(term, field).is_empty() {
+        return;
+    }
+    if !has(term, "labelSelector") {
+        out.push(FieldError::forbidden(at, "must not be specified when labelSelector is not set"));
+    }
+    for (index, key) in strings(term, field).enumerate() {
+        reasons(out, key, &at.index(index), names::qualified_name(key));
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn of_pod(out: &mut Errors, spec: &Value, at: &At<'_>) {
     seccomp(out, &context["seccompProfile"], &at.child("seccompProfile"));
     app_armor(out, &context["appArmorProfile"], &at.child("appArmorProfile"));
     optional_choice(out, context, "supplementalGroupsPolicy", at, &["Merge", "Strict"]);
-    optional_choice(out, context, "seLinuxChangePolicy", at, &["MountOption", "Recursive"]);
+    optional_choice(out, context, "seLinuxChangePolicy", at, &["Recursive"]);
 }
 
 /// The security context of a container.

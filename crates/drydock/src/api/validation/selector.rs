@@ -6,6 +6,7 @@ use windlass_machinery::names;
 use windlass_machinery::selector::Labels;
 
 use super::field::{At, Errors, has, labels, list, reasons, strings, text};
+use super::internal;
 
 /// What is wrong with a label selector; none at all is right.
 pub(super) fn label_selector(out: &mut Errors, selector: &Value, at: &At<'_>) {
@@ -56,7 +57,8 @@ pub(super) fn of_workload(out: &mut Errors, spec: &Value, at: &At<'_>, kind: &st
 pub(super) fn not_empty(out: &mut Errors, selector: &Value, at: &At<'_>, kind: &str) {
     let empty = |field: &str| selector[field].as_object().is_none_or(serde_json::Map::is_empty);
     if !selector.is_null() && empty("matchLabels") && list(selector, "matchExpressions").is_empty() {
-        out.push(FieldError::invalid(at, selector, format!("empty selector is invalid for {kind}")));
+        let shown = internal::shown("LabelSelector", selector);
+        out.push(FieldError::invalid(at, shown, format!("empty selector is invalid for {kind}")));
     }
 }
 

@@ -8,8 +8,8 @@ use windlass_machinery::names;
 
 use super::env::annotation;
 use super::field::{
-    At, Errors, choice, count, has, labels, list, named, number, optional_choice, port, port_number, reasons,
-    required, strings, text,
+    At, Errors, choice, count, has, labels, list, number, optional_choice, port, port_number, reasons,
+    strings, text,
 };
 use super::{address, internal};
 
@@ -389,7 +389,8 @@ fn balancer_class(out: &mut Errors, spec: &Value) {
         return;
     }
     if is_balanced(spec) {
-        named(out, spec, "loadBalancerClass", &SPEC, names::qualified_name);
+        let class = text(spec, "loadBalancerClass");
+        reasons(out, class, at, names::qualified_name(class));
     } else {
         out.push(FieldError::forbidden(at, "may only be used when `type` is 'LoadBalancer'"));
     }
@@ -406,12 +407,15 @@ fn traffic(out: &mut Errors, spec: &Value, kind: &str) {
         out.push(FieldError::invalid(at, text(spec, "externalTrafficPolicy"), why));
     }
     let check = count(spec, "healthCheckNodePort");
+    if needs_health_check(spec) && has(spec, "healthCheckNodePort") {
+        port_number(out, &spec["healthCheckNodePort"], &SPEC.child("healthCheckNodePort"));
+    }
     if !needs_health_check(spec) && check != 0 {
         let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
         out.push(FieldError::invalid(SPEC.child("healthCheckNodePort"), check, why));
     }
-    if matches!(kind, "NodePort" | "LoadBalancer" | "ClusterIP") {
-        required(out, spec, "internalTrafficPolicy", &SPEC);
+    if matches!(kind, "NodePort" | "LoadBalancer" | "ClusterIP") && !has(spec, "internalTrafficPolicy") {
+        out.push(FieldError::required(SPEC.child("internalTrafficPolicy"), ""));
     }
     optional_choice(out, spec, "internalTrafficPolicy", &SPEC, &["Cluster", "Local"]);
     let spread = ["PreferClose", "PreferSameZone", "PreferSameNode"];

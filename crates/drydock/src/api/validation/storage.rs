@@ -1,14 +1,15 @@
 //! Claims, volumes and storage classes.
 
 use serde_json::{Map, Value};
-use windlass_machinery::invalid::FieldError;
+use windlass_machinery::invalid::{FieldError, Shown};
 use windlass_machinery::names;
+use windlass_machinery::quantity::Quantity;
 
 use super::env::annotation;
 use super::field::{
     At, Errors, entries, has, immutable, list, named, optional_choice, reasons, required, strings, text,
 };
-use super::resources::{self, quantity};
+use super::resources::quantity;
 use super::selector::label_selector;
 use super::{internal, scheduling};
 
@@ -57,13 +58,9 @@ pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
         );
         out.push(FieldError::forbidden(SPEC, why));
     }
-    let size = |value: &Value| quantity(&value["storage"]);
+    let size = |value: &Value| quantity(&value["storage"]).unwrap_or(Quantity::ZERO);
     let (wanted, had) = (size(&spec["resources"]["requests"]), size(&was["resources"]["requests"]));
-    let capacity = size(&old["status"]["capacity"]);
-    if let (Some(wanted), Some(had)) = (wanted, had)
-        && wanted < had
-        && capacity.map_or(wanted.sign() <= 0, |capacity| wanted <= capacity)
-    {
+    if wanted < had && wanted <= size(&old["status"]["capacity"]) {
         let why = "field can not be less than status.capacity";
         out.push(FieldError::forbidden("spec.resources.requests.storage", why));
     }
@@ -101,7 +98,14 @@ pub(super) fn claim_spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
             let same = ["apiGroup", "kind", "name"].iter().all(|field| source[*field] == reference[*field]);
             (!same).then_some("must match dataSourceRef")
         };
-        out.extend(why.map(|why| FieldError::invalid(at, at.child("dataSource").to_string(), why)));
+        let shown = |why: &str| {
+            if why.starts_with("must") {
+                Shown::raw("{}")
+            } else {
+                Shown::from(at.child("dataSource").to_string())
+            }
+        };
+        out.extend(why.map(|why| FieldError::invalid(at, shown(why), why)));
     }
     named(out, spec, "volumeAttributesClassName", at, |name| names::subdomain_name(name, false));
 }
@@ -129,32 +133,77 @@ fn data_source(out: &mut Errors, source: &Value, at: &At<'_>) {
     named(out, source, "namespace", at, |name| names::label_name(name, false));
 }
 
+/// What volumes are made of, in the order in which it is looked at.
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+/// A changed volume: what it is made of stays. The server checks the whole of it twice.
+pub(super) fn volume_update(out: &mut Errors, new: &Value, old: &Value) {
+    volume(out, new);
+    volume(out, new);
+    let (spec, was) = (&new["spec"], &old["spec"]);
+    let source = |spec: &Value, expands: bool| {
+        let mut map = spec.as_object().cloned().unwrap_or_default();
+        map.retain(|field, _| SOURCES.contains(&field.as_str()));
+        if let Some(csi) = map.get_mut("csi").and_then(Value::as_object_mut).filter(|_| !expands) {
+            csi.remove("controllerExpandSecretRef");
+        }
+        Value::Object(map)
+    };
+    let expands = has(&was["csi"], "controllerExpandSecretRef") || !has(was, "csi");
+    let (now, before) = (source(spec, expands), source(was, expands));
+    if now != before {
+        let changes = internal::difference("PersistentVolumeSource", &before, &now);
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
+        out.push(FieldError::forbidden("spec.persistentvolumesource", why));
+    }
+    immutable(out, &spec["volumeMode"], &was["volumeMode"], &At::new("volumeMode"));
+    if has(was, "nodeAffinity") && spec["nodeAffinity"] != was["nodeAffinity"] {
+        let why = "field is immutable, except for updating from beta label to GA";
+        let shown = internal::shown("VolumeNodeAffinity", &spec["nodeAffinity"]);
+        out.push(FieldError::invalid("nodeAffinity", shown, why));
+    }
+    if has(was, "volumeAttributesClassName") && !has(spec, "volumeAttributesClassName") {
+        let why = "update from non-nil value to nil is forbidden";
+        out.push(FieldError::forbidden(SPEC.child("volumeAttributesClassName"), why));
+    }
+}
+
+fn secret_reference(out: &mut Errors, reference: &Value, at: &At<'_>) {
+    if required(out, reference, "name", at) {
+        let name = text(reference, "name");
+        reasons(out, name, &at.child("name"), names::subdomain_name(name, false));
+    }
+    if required(out, reference, "namespace", at) {
+        let name = text(reference, "namespace");
+        reasons(out, name, &at.child("namespace"), names::label_name(name, false));
+    }
+}
+
 /// A volume.
 pub(super) fn volume(out: &mut Errors, volume: &Value) {
-    const SOURCES: &[&str] = &[
-        "hostPath",
-        "gcePersistentDisk",
-        "awsElasticBlockStore",
-        "glusterfs",
-        "flocker",
-        "nfs",
-        "rbd",
-        "quobyte",
-        "cephfs",
-        "iscsi",
-        "cinder",
-        "fc",
-        "flexVolume",
-        "azureFile",
-        "vsphereVolume",
-        "photonPersistentDisk",
-        "portworxVolume",
-        "azureDisk",
-        "scaleIO",
-        "local",
-        "storageos",
-        "csi",
-    ];
     let spec = &volume["spec"];
     let at = &SPEC.child("accessModes");
     if list(spec, "accessModes").is_empty() {
@@ -171,11 +220,13 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
     }
     for (name, value) in entries(spec, "capacity") {
         let at = &at.key(name);
-        match quantity(value) {
-            Some(size) if size.sign() <= 0 => {
-                out.push(FieldError::invalid(at, size.to_string(), "must be greater than zero"));
-            }
-            _ => resources::amount(out, name, value, at),
+        let Some(size) = quantity(value) else { continue };
+        if size.sign() < 0 {
+            let value = size.value();
+            out.push(FieldError::invalid(at, value, "must be a valid resource quantity"));
+        }
+        if size.sign() <= 0 {
+            out.push(FieldError::invalid(at, size.to_string(), "must be greater than zero"));
         }
     }
     optional_choice(out, spec, "persistentVolumeReclaimPolicy", &SPEC, &["Delete", "Recycle", "Retain"]);
@@ -196,15 +247,20 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
             let source = &spec[*first];
             let at = &SPEC.child(first);
             match *first {
-                "hostPath" | "local" => _ = required(out, source, "path", at),
+                "hostPath" => super::volume::host_path(out, source, at),
+                "local" => _ = required(out, source, "path", at),
                 "csi" => {
                     driver_name(out, source, "driver", at);
                     required(out, source, "volumeHandle", at);
+                    for field in ["controllerPublish", "controllerExpand", "nodePublish", "nodeExpand"]
+                        .map(|use_of| format!("{use_of}SecretRef"))
+                    {
+                        if has(source, &field) {
+                            secret_reference(out, &source[&field], &at.child(&field));
+                        }
+                    }
                 }
-                "nfs" => {
-                    required(out, source, "server", at);
-                    required(out, source, "path", at);
-                }
+                "nfs" => super::volume::nfs(out, source, at),
                 _ => {}
             }
             if *first == "local" && affinity.is_null() {
@@ -214,7 +270,20 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
         }
     }
     for extra in found {
-        out.push(FieldError::forbidden(SPEC.child(extra), "may not specify more than 1 volume type"));
+        let shown = if *extra == "cephfs" { "cephFS" } else { extra };
+        out.push(FieldError::forbidden(SPEC.child(shown), "may not specify more than 1 volume type"));
+    }
+    if let Some(class) = spec["volumeAttributesClassName"].as_str() {
+        let at = &SPEC.child("volumeAttributesClassName");
+        if class.is_empty() {
+            out.push(FieldError::required(at, "an empty string is disallowed"));
+        } else {
+            reasons(out, class, at, names::subdomain_name(class, false));
+        }
+    }
+    if has(spec, "volumeAttributesClassName") && !has(spec, "csi") {
+        let why = "has to be specified when using volumeAttributesClassName";
+        out.push(FieldError::required(SPEC.child("csi"), why));
     }
     named(out, spec, "storageClassName", &SPEC, |name| names::subdomain_name(name, false));
     optional_choice(out, spec, "volumeMode", &SPEC, &["Block", "Filesystem"]);
@@ -222,35 +291,92 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
 
 /// A storage class.
 pub(super) fn class(out: &mut Errors, class: &Value) {
-    let provisioner = text(class, "provisioner").to_lowercase();
-    let at = &At::new("provisioner");
-    if provisioner.is_empty() {
-        out.push(FieldError::required(at, ""));
-    } else {
-        reasons(out, &provisioner, at, names::qualified_name(&provisioner));
-    }
-    for (key, _) in entries(class, "parameters").filter(|(key, _)| key.is_empty()) {
-        out.push(FieldError::invalid("parameters", key, "field can not be empty."));
-    }
+    provisioner(out, class, "provisioner");
+    parameters(out, class);
     let policy = text(class, "reclaimPolicy");
     if !matches!(policy, "" | "Delete" | "Retain") {
         out.push(FieldError::not_supported("reclaimPolicy", policy, ["Delete", "Retain"]));
     }
-    match text(class, "volumeBindingMode") {
-        "Immediate" | "WaitForFirstConsumer" => {}
-        "" => out.push(FieldError::required("volumeBindingMode", "")),
-        mode => {
-            out.push(FieldError::not_supported(
-                "volumeBindingMode",
-                mode,
-                ["Immediate", "WaitForFirstConsumer"],
-            ));
+    let modes = ["Immediate", "WaitForFirstConsumer"];
+    match class["volumeBindingMode"].as_str() {
+        None => out.push(FieldError::required("volumeBindingMode", "")),
+        Some(mode) if !modes.contains(&mode) => {
+            out.push(FieldError::not_supported("volumeBindingMode", mode, modes));
+        }
+        Some(_) => {}
+    }
+    topologies(out, class);
+}
+
+/// The name of what makes volumes.
+pub(super) fn provisioner(out: &mut Errors, class: &Value, field: &str) {
+    let (name, at) = (text(class, field).to_lowercase(), &At::new(field));
+    if name.is_empty() {
+        out.push(FieldError::required(at, ""));
+    } else {
+        reasons(out, &name, at, names::qualified_name(&name));
+    }
+}
+
+/// What a provisioner is told.
+pub(super) fn parameters(out: &mut Errors, class: &Value) {
+    const MOST: usize = 512;
+    const SIZE: usize = 256 * 1024;
+    if entries(class, "parameters").count() > MOST {
+        out.push(FieldError::too_long("parameters", MOST));
+        return;
+    }
+    let mut size = 0;
+    for (key, value) in entries(class, "parameters") {
+        if key.is_empty() {
+            out.push(FieldError::invalid("parameters", key, "field can not be empty."));
+        }
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > SIZE {
+        out.push(FieldError::too_long("parameters", SIZE));
+    }
+}
+
+fn topologies(out: &mut Errors, class: &Value) {
+    let at = &At::new("allowedTopologies");
+    let all = list(class, "allowedTopologies");
+    for (index, term) in all.iter().enumerate() {
+        let at = &at.index(index);
+        let at = &at.child("matchLabelExpressions");
+        let requirements = list(term, "matchLabelExpressions");
+        let mut keys: Vec<&str> = Vec::new();
+        for (index, requirement) in requirements.iter().enumerate() {
+            let at = &at.index(index);
+            let key = text(requirement, "key");
+            let values: Vec<&str> = strings(requirement, "values").collect();
+            if values.is_empty() {
+                out.push(FieldError::required(at.child("values"), ""));
+            }
+            let inner = at.child("values");
+            for (index, value) in
+                values.iter().enumerate().filter(|(index, value)| values[..*index].contains(value))
+            {
+                out.push(FieldError::duplicate(inner.index(index), *value));
+            }
+            reasons(out, key, &at.child("key"), names::qualified_name(key));
+            if keys.contains(&key) {
+                out.push(FieldError::duplicate(at.child("key"), key));
+            }
+            keys.push(key);
+        }
+        if requirements.is_empty() || all[..index].contains(term) {
+            // What names no label is the same as what is not there.
+            let before = all[..index].iter().filter(|other| *other == term).count();
+            let times = if requirements.is_empty() { all.len() + before } else { before };
+            out.extend((0..times).map(|_| FieldError::duplicate(at, "")));
         }
     }
 }
 
 /// A changed storage class.
 pub(super) fn class_update(out: &mut Errors, new: &Value, old: &Value) {
+    class(out, new);
     for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
         immutable(out, &new[field], &old[field], &At::new(field));
     }

@@ -64,7 +64,16 @@ static SOURCES: &[(&str, &str, Rule)] = &[
     ("storageos", "storageos", |_, _, _| {}),
     ("projected", "projected", projected),
     ("scaleIO", "scaleIO", |_, _, _| {}),
-    ("csi", "csi", |out, source, at| storage::driver_name(out, source, "driver", at)),
+    ("csi", "csi", |out, source, at| {
+        storage::driver_name(out, source, "driver", at);
+        let secret = &source["nodePublishSecretRef"];
+        if has(source, "nodePublishSecretRef") {
+            let name = text(secret, "name");
+            if required(out, secret, "name", &at.child("nodePublishSecretRef")) {
+                reasons(out, name, &at.child("name"), names::subdomain_name(name, false));
+            }
+        }
+    }),
     ("ephemeral", "ephemeral", ephemeral),
     ("image", "image", |out, source, at| {
         required(out, source, "reference", at);
@@ -95,6 +104,13 @@ pub(super) fn volumes<'v>(out: &mut Errors, spec: &'v Value, pod: &str, at: &At<
         }
         if out.len() == before {
             known.insert(name, volume);
+        }
+        let made_name = format!("{pod}-{name}");
+        if made.contains(&made_name) {
+            for why in names::subdomain_name(&made_name, false) {
+                let why = format!("PVC name {made_name:?}: {why}");
+                out.push(FieldError::invalid(at.child("name"), name, why));
+            }
         }
         let claim = text(&volume["persistentVolumeClaim"], "claimName");
         if made.contains(claim) {
@@ -132,7 +148,8 @@ fn source(out: &mut Errors, volume: &Value, at: &At<'_>) {
     }
 }
 
-fn host_path(out: &mut Errors, source: &Value, at: &At<'_>) {
+/// A path on a node.
+pub(super) fn host_path(out: &mut Errors, source: &Value, at: &At<'_>) {
     const TYPES: &[&str] = &[
         "",
         "BlockDevice",
@@ -149,7 +166,8 @@ fn host_path(out: &mut Errors, source: &Value, at: &At<'_>) {
     }
 }
 
-fn nfs(out: &mut Errors, source: &Value, at: &At<'_>) {
+/// A directory of a server.
+pub(super) fn nfs(out: &mut Errors, source: &Value, at: &At<'_>) {
     required(out, source, "server", at);
     required(out, source, "path", at);
     let path = text(source, "path");

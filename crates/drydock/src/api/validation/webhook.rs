@@ -72,7 +72,8 @@ fn qualified(out: &mut Errors, name: &str, at: &At<'_>) {
     }
 }
 
-fn rule(out: &mut Errors, rule: &Value, at: &At<'_>) {
+/// What a rule is about.
+pub(super) fn rule(out: &mut Errors, rule: &Value, at: &At<'_>) {
     const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     not_with_others(out, rule, "operations", "operations", at);
     let inner = &at.child("operations");

@@ -5,7 +5,9 @@ use windlass_machinery::invalid::FieldError;
 use windlass_machinery::names;
 use windlass_machinery::selector::Labels;
 
-use super::field::{At, Errors, count, entries, has, immutable, list, named, not_negative, number, text};
+use super::field::{
+    At, Errors, count, entries, has, immutable, immutable_as, list, named, not_negative, number, text,
+};
 use super::{internal, pod, selector, storage};
 
 const SPEC: At<'static> = At::new("spec");
@@ -34,7 +36,9 @@ pub(super) fn replica_set(out: &mut Errors, object: &Value) {
 
 /// A changed deployment, replica set or daemon set.
 pub(super) fn same_selector(out: &mut Errors, new: &Value, old: &Value) {
-    immutable(out, &new["spec"]["selector"], &old["spec"]["selector"], &SPEC.child("selector"));
+    immutable_as(out, &new["spec"]["selector"], &old["spec"]["selector"], &SPEC.child("selector"), |value| {
+        internal::shown("LabelSelector", value)
+    });
 }
 
 /// A replication controller.
@@ -56,6 +60,22 @@ pub(super) fn replication_controller(out: &mut Errors, object: &Value) {
     selector::matches_template(out, &wanted, &spec["template"], at);
     pod::template(out, &spec["template"], at);
     always(out, &spec["template"], at, "ReplicationController");
+}
+
+/// A revision of a controller.
+pub(super) fn revision(out: &mut Errors, revision: &Value) {
+    if revision["data"].is_null() {
+        out.push(FieldError::required("data", "data is mandatory"));
+    }
+    if let Some(number) = number(revision, "revision").filter(|number| *number < 0) {
+        out.push(FieldError::invalid("revision", number, "must be greater than or equal to 0"));
+    }
+}
+
+/// A changed revision.
+pub(super) fn revision_update(out: &mut Errors, new: &Value, old: &Value) {
+    revision(out, new);
+    immutable(out, &new["data"], &old["data"], &At::new("data"));
 }
 
 /// A daemon set.
@@ -200,7 +220,8 @@ fn selected_template(out: &mut Errors, spec: &Value, kind: &str, owner: &str) {
     match selector::read(&spec["selector"]) {
         None => {
             let at = SPEC.child("selector");
-            out.push(FieldError::invalid(at, &spec["selector"], "invalid label selector"));
+            let shown = internal::shown("LabelSelector", &spec["selector"]);
+            out.push(FieldError::invalid(at, shown, "invalid label selector"));
         }
         Some(wanted) => {
             selector::matches_template(out, &wanted, &spec["template"], at);
@@ -317,7 +338,10 @@ fn stateful_spec(out: &mut Errors, spec: &Value, new: bool) {
     selector::of_workload(out, spec, &SPEC, "statefulset");
     let at = &SPEC.child("template");
     match selector::read(&spec["selector"]) {
-        None => out.push(FieldError::invalid(SPEC.child("selector"), &spec["selector"], "")),
+        None => {
+            let shown = internal::shown("LabelSelector", &spec["selector"]);
+            out.push(FieldError::invalid(SPEC.child("selector"), shown, ""));
+        }
         Some(wanted) => {
             let template = with_claims(spec);
             selector::matches_template(out, &wanted, &template, at);
@@ -331,8 +355,10 @@ fn stateful_spec(out: &mut Errors, spec: &Value, new: bool) {
 /// The template as pods of the set will have it: with its claims, and names of its own.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
-    let claims: Vec<&str> =
+    let mut claims: Vec<&str> =
         list(spec, "volumeClaimTemplates").iter().map(|claim| text(&claim["metadata"], "name")).collect();
+    claims.sort_unstable();
+    claims.dedup();
     if let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) {
         pod.remove("hostname");
         pod.remove("subdomain");

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 use windlass_machinery::decode::{self, DecodeError, Strictness};
+use windlass_machinery::invalid::FieldError;
 use windlass_machinery::schema::Type;
 use windlass_machinery::structural;
 
@@ -12,7 +13,7 @@ use super::super::options::FieldValidation;
 use super::super::protobuf;
 use super::super::registry::{Resource, api_version};
 use super::super::status::{Failure, Outcome};
-use super::{Write, name_of};
+use super::{Write, name_of, yaml};
 
 impl Write<'_> {
     /// The object in the body, without `apiVersion` and `kind`.
@@ -20,21 +21,22 @@ impl Write<'_> {
     /// # Errors
     /// When it is not one of this kind.
     pub fn read_body(&mut self, headers: &HeaderMap, body: &Bytes) -> Outcome<Value> {
-        let json = as_json(headers, body, self.resource.ty(), &self.resource.kind)?;
-        self.check_kind(&json)?;
+        let (json, duplicates) = as_json(headers, body, self.resource.ty(), &self.resource.kind)?;
+        self.check_kind(&json, body)?;
         let failed = |error: DecodeError| {
             let Resource { kind, version, .. } = &**self.resource;
             Failure::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {error}"
             ))
         };
-        let (object, strictness) = if self.resource.custom.is_some() {
+        let (object, mut strictness) = if self.resource.custom.is_some() {
             let (mut object, strictness) = decode::text(&json, None).map_err(failed)?;
             let strictness = self.read_custom(&mut object, strictness).map_err(failed)?;
             (object, strictness)
         } else {
             decode::text(&json, Some(self.resource.ty())).map_err(failed)?
         };
+        strictness.add_yaml(duplicates);
         self.complain(&strictness, |complaints| {
             let Resource { kind, version, .. } = &**self.resource;
             Failure::bad_request(format!(
@@ -60,6 +62,7 @@ impl Write<'_> {
                 strictness.add_unknown(&format!("metadata.{path}"));
             }
         }
+        whole_numbers(object);
         for path in structural::prune(object, self.resource.ty()) {
             strictness.add_unknown(&path);
         }
@@ -82,7 +85,7 @@ impl Write<'_> {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => self.warnings.extend(strictness.complaints().map(ToOwned::to_owned)),
             FieldValidation::Strict => {
-                return Err(refusal(&strictness.complaints().collect::<Vec<_>>().join(", ")));
+                return Err(refusal(&strictness.joined()));
             }
         }
         Ok(())
@@ -105,10 +108,10 @@ impl Write<'_> {
     }
 
     /// `apiVersion` and `kind`, where they are given, must be those of the resource.
-    fn check_kind(&self, json: &[u8]) -> Outcome<()> {
+    fn check_kind(&self, json: &[u8], sent: &[u8]) -> Outcome<()> {
         let resource = self.resource;
         let unrecognized = |why: String| {
-            let shown = shown(json);
+            let shown = shown(sent);
             let kind = &resource.kind;
             Failure::bad_request(format!(
                 "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json \
@@ -128,6 +131,11 @@ impl Write<'_> {
                 return Err(unrecognized(decode::not_a_head("array")));
             }
             Ok(head) => head.unwrap_or(Head { api_version: None, kind: None }),
+            // Whoever says it twice has said it.
+            Err(error) if error.is_data() && first == Some(&b'{') => {
+                let mut object = decode::text(json, None).map(|(object, _)| object).unwrap_or_default();
+                Head { api_version: Some(object["apiVersion"].take()), kind: Some(object["kind"].take()) }
+            }
             Err(error) if error.is_data() => {
                 let found = match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
                     Some(b'[') => "array",
@@ -150,20 +158,36 @@ impl Write<'_> {
         let given = text("apiVersion", head.api_version)?;
         let kind = text("kind", head.kind)?;
         let expected = resource.api_version();
-        let same = (given.is_empty() || given == expected) && (kind.is_empty() || kind == resource.kind);
+        // What has no type of its own must say what it is.
+        let bound = resource.custom.is_some();
+        if bound && kind.is_empty() {
+            let (text, shown) = (String::from_utf8_lossy(sent), shown(sent));
+            return Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{text}' \
+                 ({shown})",
+                resource.kind
+            )));
+        }
+        let same =
+            ((given.is_empty() && !bound) || given == expected) && (kind.is_empty() || kind == resource.kind);
         if same {
             return Ok(());
         }
-        if resource.custom.is_some() {
-            if !kind.is_empty() && kind != resource.kind {
-                return Err(Failure::bad_request(format!(
-                    "{kind} in version {given:?} cannot be handled as a {}",
-                    resource.kind
-                )));
-            }
-            return Err(Failure::bad_request(format!(
+        let outdated = || {
+            Failure::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
-            )));
+            ))
+        };
+        if resource.custom.is_some() {
+            return Err(match given == expected {
+                true => self.other_kind(json, &kind),
+                false => outdated(),
+            });
+        }
+        match former(&given, &kind, resource) {
+            Some(true) => return Ok(()),
+            Some(false) => return Err(outdated()),
+            None => {}
         }
         if given.matches('/').count() > 1 {
             return Err(Failure::bad_request(format!(
@@ -181,6 +205,13 @@ impl Write<'_> {
             "{kind} in version {version:?} cannot be handled as a {}: {why}",
             resource.kind
         )))
+    }
+
+    /// A custom object that says it is of another kind.
+    fn other_kind(&self, json: &[u8], kind: &str) -> Failure {
+        let object = decode::text(json, None).map(|(object, _)| object).unwrap_or_default();
+        let error = FieldError::invalid("kind", kind, format!("must be {}", self.resource.kind));
+        Failure::invalid(&self.resource.group, kind, name_of(&object), &[error])
     }
 
     /// Why an object of another kind is none of this resource.
@@ -206,6 +237,61 @@ impl Write<'_> {
     }
 }
 
+/// Go writes whole numbers without a point, however they were written.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            if float.fract() == 0.0 && float.abs() < 1e15 {
+                #[allow(clippy::cast_possible_truncation, reason = "it is whole and small")]
+                let whole = float as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
+/// Whether a kind had that version before, and whether it is still read as what it is now.
+fn former(given: &str, kind: &str, resource: &Resource) -> Option<bool> {
+    const APPS: [&str; 3] = ["apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"];
+    static TABLE: &[(&str, &[&str], bool)] = &[
+        ("Eviction", &["policy/v1beta1"], true),
+        ("CustomResourceDefinition", &["apiextensions.k8s.io/v1beta1"], false),
+        ("Scale", &APPS, false),
+        ("Deployment", &APPS, false),
+        ("ReplicaSet", &["apps/v1beta2", "extensions/v1beta1"], false),
+        ("DaemonSet", &["apps/v1beta2", "extensions/v1beta1"], false),
+        ("StatefulSet", &["apps/v1beta1", "apps/v1beta2"], false),
+        ("ControllerRevision", &["apps/v1beta1", "apps/v1beta2"], false),
+        ("Ingress", &["extensions/v1beta1", "networking.k8s.io/v1beta1"], false),
+        ("IngressClass", &["networking.k8s.io/v1beta1"], false),
+        ("NetworkPolicy", &["extensions/v1beta1"], false),
+        ("CronJob", &["batch/v1beta1"], false),
+        ("PodDisruptionBudget", &["policy/v1beta1"], false),
+        ("Lease", &["coordination.k8s.io/v1beta1"], false),
+        ("EndpointSlice", &["discovery.k8s.io/v1beta1"], false),
+        ("PriorityClass", &["scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha1"], false),
+        ("RuntimeClass", &["node.k8s.io/v1beta1", "node.k8s.io/v1alpha1"], false),
+        ("StorageClass", &["storage.k8s.io/v1beta1"], false),
+        ("CSIDriver", &["storage.k8s.io/v1beta1"], false),
+        ("CSINode", &["storage.k8s.io/v1beta1"], false),
+        ("CertificateSigningRequest", &["certificates.k8s.io/v1beta1"], false),
+        ("Role", &["rbac.authorization.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1alpha1"], false),
+        ("RoleBinding", &["rbac.authorization.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1alpha1"], false),
+        ("ClusterRole", &["rbac.authorization.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1alpha1"], false),
+        (
+            "ClusterRoleBinding",
+            &["rbac.authorization.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1alpha1"],
+            false,
+        ),
+    ];
+    let (_, versions, read) = TABLE.iter().find(|(known, ..)| *known == kind && kind == resource.kind)?;
+    versions.contains(&given).then_some(*read)
+}
+
 /// An object with the `apiVersion` and `kind` of its resource.
 #[must_use]
 pub fn with_type(object: &Value, resource: &Resource) -> Value {
@@ -227,11 +313,11 @@ pub fn without_type(object: Value) -> Value {
     Value::Object(map)
 }
 
-/// A body as JSON, whatever form it is in; it should be of that type and kind.
+/// A body as JSON, whatever form it is in, and what its notation was given twice; it should be of that type and kind.
 ///
 /// # Errors
 /// When it is in no form that the server reads, or not what it says.
-pub fn as_json(headers: &HeaderMap, body: &Bytes, ty: Type<'_>, kind: &str) -> Outcome<Bytes> {
+pub fn as_json(headers: &HeaderMap, body: &Bytes, ty: Type<'_>, kind: &str) -> Outcome<(Bytes, Vec<String>)> {
     let unrecognized = |error: String| {
         let shown = shown(body);
         Failure::bad_request(format!(
@@ -239,43 +325,31 @@ pub fn as_json(headers: &HeaderMap, body: &Bytes, ty: Type<'_>, kind: &str) -> O
         ))
     };
     match negotiation::body_form(headers)? {
-        BodyForm::Json => Ok(body.clone()),
-        BodyForm::Yaml => Ok(Bytes::from(yaml(body).map_err(unrecognized)?.to_string())),
+        BodyForm::Json => Ok((body.clone(), Vec::new())),
+        BodyForm::Yaml => {
+            let document = yaml::read(body).map_err(unrecognized)?;
+            Ok((Bytes::from(document.value.to_string()), document.duplicates))
+        }
         BodyForm::Protobuf => {
             let definition = ty.structure().map(|structure| structure.name.to_string()).unwrap_or_default();
-            protobuf::json(body, &definition).map_err(|error| unrecognized(error.to_string()))
+            let json = protobuf::json(body, &definition).map_err(|error| unrecognized(error.to_string()))?;
+            Ok((json, Vec::new()))
         }
     }
 }
 
-/// YAML as JSON.
+/// The document of an apply: most clients send JSON, which is YAML too, and much quicker to read as what it is.
 ///
 /// # Errors
 /// Go's words for what is wrong with it.
-pub fn yaml(text: &[u8]) -> Result<Value, String> {
-    // Most clients send JSON, which is YAML too, and much quicker to read as what it is.
+pub fn applied(text: &[u8]) -> Result<yaml::Document, String> {
     if text.first() == Some(&b'{')
-        && let Ok(value) = serde_json::from_slice(text)
+        && let Ok((value, strictness)) = decode::text(text, None)
+        && strictness.is_empty()
     {
-        return Ok(value);
+        return Ok(yaml::Document { value, duplicates: Vec::new() });
     }
-    let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
-    serde_saphyr::from_str(text).map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line());
-        let open = text.chars().fold(Vec::new(), |mut open, char| {
-            match char {
-                '[' | '{' => open.push(char),
-                ']' | '}' => drop(open.pop()),
-                _ => {}
-            }
-            open
-        });
-        match open.last() {
-            Some('[') => format!("yaml: line {line}: did not find expected ',' or ']'"),
-            Some(_) => format!("yaml: line {line}: did not find expected ',' or '}}'"),
-            None => format!("yaml: line {line}: {error}"),
-        }
-    })
+    yaml::read(text)
 }
 
 /// What Go's JSON reader calls a value.

@@ -15,13 +15,13 @@ use windlass_machinery::{decode, encode, go, managed, patch};
 use super::super::negotiation::content_type;
 use super::super::registry::Resource;
 use super::super::status::{Failure, Outcome};
-use super::body::{json_type, with_type, without_type, yaml};
+use super::body::{self, json_type, with_type, without_type};
 use super::{Change, Write, metadata_of};
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: [&str; 2] = ["application/apply-patch+yaml", "application/apply-patch+json"];
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// A patch as the client sent it.
 pub struct Patch {
@@ -53,8 +53,8 @@ impl PatchKind {
             JSON => Ok(Self::Json),
             MERGE => Ok(Self::Merge),
             STRATEGIC if resource.custom.is_none() => Ok(Self::Strategic),
-            STRATEGIC => Err(Failure::unsupported_media(&[JSON, MERGE, APPLY[0]])),
-            kind if APPLY.contains(&kind) => Ok(Self::Apply),
+            STRATEGIC => Err(Failure::unsupported_media(&[JSON, MERGE, APPLY])),
+            APPLY => Ok(Self::Apply),
             _ => Err(Failure::unsupported_patch()),
         }
     }
@@ -90,7 +90,7 @@ impl Patch {
                 }
                 unknown_members(&operations, &mut strictness);
                 let new = patch::json(&whole, &operations).map_err(refused)?;
-                let shown = patched_text(&new, &touched(&operations), Some(resource.ty()));
+                let shown = patched_text(&new, &touched(&operations), typed(resource));
                 Ok((new, shown, strictness))
             }
             PatchKind::Merge => {
@@ -107,7 +107,7 @@ impl Patch {
                 }
                 let mut new = whole;
                 patch::merge(&mut new, partial.clone());
-                let shown = patched_text(&new, &partial, Some(resource.ty()));
+                let shown = patched_text(&new, &partial, typed(resource));
                 Ok((new, shown, strictness))
             }
             PatchKind::Strategic => {
@@ -121,9 +121,10 @@ impl Patch {
 
     fn applied(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
         let resource = write.resource;
-        let config = yaml(&self.text).map_err(|error| {
+        let document = body::applied(&self.text).map_err(|error| {
             Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
         })?;
+        let (config, duplicates) = (document.value, document.duplicates);
         if !config.is_object() && !config.is_null() {
             return Err(Failure::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} \
@@ -137,10 +138,12 @@ impl Patch {
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
             return Err(Failure::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
-        if metadata_of(&config).contains_key("managedFields") {
+        if metadata_of(&config).get("managedFields").is_some_and(|fields| !fields.is_null()) {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
-        write.check_name(&config, &self.name)?;
+        if old.is_none() {
+            write.check_name(&config, &self.name)?;
+        }
         let live = old.map(|old| with_type(old, resource));
         let force = write.options.force.unwrap_or_default();
         let now = write.server.context.now_text();
@@ -164,7 +167,23 @@ impl Patch {
             }
             other => Failure::internal(other.to_string()),
         })
+        .and_then(|applied| {
+            // What is odd about the notation comes after what is wrong with the object.
+            let mut strictness = Strictness::default();
+            strictness.add_yaml(duplicates);
+            write.complain(&strictness, |complaints| {
+                Failure::bad_request(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: {complaints}"
+                ))
+            })?;
+            Ok(applied)
+        })
     }
+}
+
+/// The type in whose order the fields of an object are written; custom objects have none.
+fn typed(resource: &Resource) -> Option<Type<'_>> {
+    resource.custom.is_none().then(|| resource.ty())
 }
 
 /// A patched object as the real server shows it: what the patch went through has its fields sorted, the rest is
@@ -208,11 +227,30 @@ fn unknown_members(operations: &Value, strictness: &mut Strictness) {
     }
 }
 
+/// A patched custom object is still of its kind.
+fn same_kind(new: &Value, resource: &Resource) -> Outcome<()> {
+    let text = |field: &str| new[field].as_str().unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let mut errors = Vec::new();
+    if kind != resource.kind {
+        errors.push(FieldError::invalid("kind", kind, format!("must be {}", resource.kind)));
+    }
+    if version != resource.api_version() {
+        let why = format!("must be {}", resource.api_version());
+        errors.push(FieldError::invalid("apiVersion", version, why));
+    }
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid(&resource.group, kind, super::name_of(new), &errors)),
+    }
+}
+
 fn refused(error: PatchError) -> Failure {
     match error {
         PatchError::BadRequest(message) => Failure::bad_request(message),
         PatchError::Unprocessable(_) => Failure::rejected(),
         PatchError::TooLarge(message) => {
+            let message = format!("Request entity too large: {message}");
             Failure { message, ..Failure::too_large(super::super::server::BODY_LIMIT) }
         }
         PatchError::Internal(message) => Failure::internal(message),
@@ -239,7 +277,13 @@ impl Change for Patch {
             PatchKind::Apply => Failure::bad_request(error.to_string()),
             PatchKind::Strategic => {
                 let why = convert::complaint(&patched, resource.ty());
-                unreadable(why.unwrap_or_else(|| error.to_string()))
+                let own = || match error.to_string() {
+                    bytes if bytes.starts_with("illegal base64") => {
+                        format!("error decoding from json: {bytes}")
+                    }
+                    other => other,
+                };
+                unreadable(why.unwrap_or_else(own))
             }
             _ => unreadable(error.to_string()),
         })?;
@@ -250,6 +294,9 @@ impl Change for Patch {
             if version != resource.api_version() || kind != resource.kind {
                 return Err(unreadable(write.misfit(version, kind)));
             }
+        }
+        if resource.custom.is_some() {
+            same_kind(&new, resource)?;
         }
         write.complain(&strictness, |complaints| {
             let detail = format!("strict decoding error: {complaints}");

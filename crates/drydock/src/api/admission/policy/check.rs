@@ -42,8 +42,12 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
         }
         known.push((name.into(), ty));
     }
-    let full = declare(environment(params, true), &known);
-    let plain = declare(environment(params, false), &known);
+    // Without variables nothing is called so.
+    let of = |authorizer: bool| match known.as_slice() {
+        [] => environment(params, authorizer),
+        known => declare(environment(params, authorizer), known),
+    };
+    let (full, plain) = (of(true), of(false));
     if list("validations").is_empty() && list("auditAnnotations").is_empty() {
         let why = "validations or auditAnnotations must contain at least one item";
         out.push(FieldError::required(at.child("validations"), why));
