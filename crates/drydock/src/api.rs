@@ -26,4 +26,5 @@ pub mod subresources;
 pub mod table;
 pub mod validation;
 mod view;
+mod warnings;
 pub mod write;

@@ -26,7 +26,9 @@ use crate::logs::Logs;
 
 mod behaviour;
 mod container;
+mod image_name;
 mod images;
+mod log_port;
 mod pod;
 mod process;
 mod references;
@@ -163,11 +165,24 @@ pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions, logs: &Logs) {
     let nodes: Handle<Node> = setup.handle();
     let leases = setup.handle();
     let (context, informers, heartbeat) = (setup.context.clone(), setup.informers.clone(), options.heartbeat);
+    let port = log_port::LogPort { pods: setup.handle(), logs: logs.clone(), context: context.clone() };
     setup.tasks.spawn(async move {
         informers.synced().await;
-        registration::register(&nodes, &context).await;
-        if heartbeat {
-            registration::beat(&leases, &context).await;
+        if !heartbeat {
+            registration::register(&nodes, &context, None).await;
+            return;
+        }
+        // The server of another cluster cannot read the logs by itself.
+        match port.open().await {
+            Ok((number, serving)) => {
+                registration::register(&nodes, &context, Some(number)).await;
+                tokio::join!(registration::beat(&leases, &context), serving);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to serve logs");
+                registration::register(&nodes, &context, None).await;
+                registration::beat(&leases, &context).await;
+            }
         }
     });
     let informers = setup.informers.clone();

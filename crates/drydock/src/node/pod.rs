@@ -10,6 +10,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use k8s_openapi::api::core::v1::{ObjectReference, Pod, PodStatus};
 use kube::api::{DeleteParams, Patch};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Kubelet;
 use super::container::{Machine, State};
@@ -24,6 +25,8 @@ mod steps;
 use steps::{Step, What, Which};
 
 const RETRY: Duration = Duration::from_secs(1);
+/// What a sidecar has to end, in seconds, if the others took all the time.
+const LEAST_GRACE: i64 = 2;
 const ID_LETTERS: &[u8] = b"0123456789abcdef";
 
 /// Lives a pod until it is gone from the API.
@@ -51,6 +54,8 @@ pub(super) struct Worker {
     /// Whether a container waits for a ConfigMap or Secret.
     awaits_reference: bool,
     stopping: bool,
+    /// When the time is over that its containers have to end.
+    ends_at: Option<Instant>,
     /// Why the pod was made to fail: the reason and the message.
     pub(super) failure: Option<(&'static str, &'static str)>,
     buried: bool,
@@ -86,6 +91,7 @@ impl Worker {
             mount_failure: None,
             awaits_reference: false,
             stopping: false,
+            ends_at: None,
             failure: None,
             buried: false,
             pod,
@@ -109,6 +115,9 @@ impl Worker {
                     self.advance();
                 }
             }
+            if self.stopping && !self.main.iter().any(Machine::is_running) {
+                self.stop_last_sidecar();
+            }
             let over = self.stopping && !self.main.iter().chain(&self.init).any(Machine::is_running);
             let told =
                 if over && pods::is_terminating(&self.pod) { self.bury().await } else { self.tell().await };
@@ -125,6 +134,7 @@ impl Worker {
                     }
                     self.pod = updates.borrow_and_update().clone();
                     self.kubelet.runtime.changed(&self.pod);
+                    self.take_images();
                 }
                 _ = references.changed(), if waits => {
                     references.borrow_and_update();
@@ -193,22 +203,52 @@ impl Worker {
         self.awaits_reference = false;
     }
 
-    /// Asks every container to end, and kills them when the grace period is over.
+    /// Asks every container to end, and kills them when the grace period is over. Sidecars serve the others to their
+    /// end: they are asked after them.
     fn stop(&mut self, grace: Option<i64>) {
         self.stopping = true;
+        self.ends_at = Some(Instant::now() + self.grace(grace));
+        let waits = |machine: &Machine| machine.is_sidecar() && machine.signal.is_some();
         for init in [true, false] {
             for at in 0..self.machines(init).len() {
-                self.stop_container(init, at, grace);
+                if !(init && waits(&self.init[at])) {
+                    self.stop_container(init, at, grace);
+                }
             }
         }
     }
 
+    /// Asks the last sidecar that runs to end: they go in the opposite order to that in which they came.
+    fn stop_last_sidecar(&mut self) {
+        if let Some(at) = self.init.iter().rposition(Machine::is_running) {
+            let left = self.ends_at.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.map(|left| i64::try_from(left.as_secs()).unwrap_or(i64::MAX).max(LEAST_GRACE));
+            self.stop_container(true, at, left);
+        }
+    }
+
     fn stop_container(&mut self, init: bool, at: usize, grace: Option<i64>) {
+        let machine = &self.machines(init)[at];
+        let asked = machine.signal.as_ref().is_some_and(|signal| *signal.borrow() != Signal::None);
+        if machine.is_running() && machine.signal.is_some() && !asked {
+            let name = machine.spec.name.clone();
+            self.event(&name, init, "Normal", "Killing", format!("Stopping container {name}"));
+        }
+        self.end_container(init, at, grace);
+    }
+
+    /// How long containers have to end: so many seconds, or as the pod says.
+    fn grace(&self, grace: Option<i64>) -> Duration {
+        let own = || self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let grace = grace.or_else(own).unwrap_or(30);
+        Duration::from_secs(u64::try_from(grace).unwrap_or_default())
+    }
+
+    fn end_container(&mut self, init: bool, at: usize, grace: Option<i64>) {
         let now = self.kubelet.now();
-        let grace = grace.or(self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
-        let grace = Duration::from_secs(u64::try_from(grace.unwrap_or(30)).unwrap_or_default());
+        let grace = self.grace(grace);
         let machine = &mut self.machines(init)[at];
-        let (name, life) = (machine.spec.name.clone(), machine.life);
+        let life = machine.life;
         let Some(signal) = machine.signal.as_ref().filter(|_| machine.is_running()) else {
             if let State::Running { .. } = machine.state {
                 machine.end(Exit { code: 143, ..Exit::default() }, now);
@@ -219,7 +259,6 @@ impl Worker {
             return;
         }
         signal.send_replace(Signal::Terminate);
-        self.event(&name, init, "Normal", "Killing", format!("Stopping container {name}"));
         self.push(Which { init, at, life }, tokio::time::sleep(grace).map(|()| What::KillNow));
     }
 

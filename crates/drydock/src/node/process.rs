@@ -11,7 +11,9 @@
 //! * `KUBERNETES_SERVICE_HOST` and `_PORT` are where the drydock is served on loopback. Clients that take the
 //!   service account's files from their fixed path cannot find them; `KUBECONFIG` names a kubeconfig with that
 //!   token, which clients look at first.
-//! * Ports are this machine's: two pods cannot listen on one, and `status.podIP` is 127.0.0.1 to the process.
+//! * Ports are this machine's. To its processes, a pod's `status.podIP` is an address of this machine that no other
+//!   pod has (on Linux; elsewhere it is 127.0.0.1): two pods that listen on one port of all addresses are in each
+//!   other's way, two that listen on their own are not.
 //! * Users, capabilities, resource limits and read-only mounts are not enforced.
 
 use std::collections::BTreeMap;
@@ -230,7 +232,8 @@ impl Shared {
         make_directory(&directory).map_err(failed)?;
         let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
         let grace = Duration::from_secs(u64::try_from(grace).unwrap_or_default());
-        let inside = Inside { guard, program, root, variables, directory };
+        let address = fields::address(pod);
+        let inside = Inside { guard, program, root, variables, directory, address };
         Ok(supervisor::start(Plan { inside, container, grace, log, context: self.parts.context.clone() }))
     }
 

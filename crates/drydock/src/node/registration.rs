@@ -29,31 +29,47 @@ const CAPACITY: [(&str, &str); 6] = [
 ];
 const LEASES: &str = "kube-node-lease";
 
-/// Makes the Node, or its status right, and tries until it is done.
-pub(super) async fn register(nodes: &Handle<Node>, context: &Context) {
+/// Makes the Node, or its status right, and tries until it is done. With a port, a kube-apiserver on this machine asks
+/// there for logs.
+pub(super) async fn register(nodes: &Handle<Node>, context: &Context, port: Option<u16>) {
     let mut wait = Duration::from_millis(100);
-    while let Err(error) = try_register(nodes, context).await {
+    while let Err(error) = try_register(nodes, context, port).await {
         tracing::debug!(%error, "failed to register the node");
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(7));
     }
 }
 
-async fn try_register(nodes: &Handle<Node>, context: &Context) -> Result<(), Error> {
+async fn try_register(nodes: &Handle<Node>, context: &Context, port: Option<u16>) -> Result<(), Error> {
+    let described = described(context, port);
     let node = match nodes.get(&ObjectKey::new("", NAME)) {
         Some(node) => (*node).clone(),
         // The API drops no status of a Node when it is made, as the kubelet relies on.
-        None => nodes.create(&described(context)).await?,
+        None => nodes.create(&described).await?,
     };
     let ready = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    if ready.is_some_and(|all| {
+    let ready = ready.is_some_and(|all| {
         all.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-    }) {
-        return Ok(());
+    });
+    let endpoints = |node: &Node| node.status.as_ref().and_then(|status| status.daemon_endpoints.clone());
+    if ready && endpoints(&node) == endpoints(&described) {
+        return untaint(nodes, node).await;
     }
     let mut changed = node;
-    changed.status = described(context).status;
-    nodes.update_status(&changed).await.map(|_| ())
+    changed.status = described.status;
+    let changed = nodes.update_status(&changed).await?;
+    untaint(nodes, changed).await
+}
+
+/// A new node is tainted until it is ready, which this one is by now.
+async fn untaint(nodes: &Handle<Node>, mut node: Node) -> Result<(), Error> {
+    let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) else { return Ok(()) };
+    let all = taints.len();
+    taints.retain(|taint| taint.key != "node.kubernetes.io/not-ready");
+    if taints.len() == all {
+        return Ok(());
+    }
+    nodes.update(&node).await.map(|_| ())
 }
 
 /// What the node has of a resource.
@@ -85,7 +101,7 @@ pub(super) async fn beat(leases: &Handle<Lease>, context: &Context) {
     }
 }
 
-fn described(context: &Context) -> Node {
+fn described(context: &Context, port: Option<u16>) -> Node {
     let labels = [
         ("beta.kubernetes.io/arch", arch()),
         ("beta.kubernetes.io/os", "linux"),
@@ -113,7 +129,11 @@ fn described(context: &Context) -> Node {
         },
         spec: None,
         status: Some(NodeStatus {
-            addresses: Some(vec![address("InternalIP", ADDRESS), address("Hostname", NAME)]),
+            // A kube-apiserver would rather ask by name, and there is none that it could look up.
+            addresses: Some(match port {
+                Some(_) => vec![address("InternalIP", "127.0.0.1")],
+                None => vec![address("InternalIP", ADDRESS), address("Hostname", NAME)],
+            }),
             allocatable: Some(capacity.clone()),
             capacity: Some(capacity),
             conditions: Some(vec![
@@ -138,7 +158,7 @@ fn described(context: &Context) -> Node {
                 condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
             ]),
             daemon_endpoints: Some(NodeDaemonEndpoints {
-                kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
+                kubelet_endpoint: Some(DaemonEndpoint { port: port.map_or(10250, i32::from) }),
             }),
             node_info: Some(NodeSystemInfo {
                 architecture: arch().to_owned(),

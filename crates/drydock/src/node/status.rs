@@ -61,6 +61,17 @@ pub(super) fn pod_status(worker: &Worker, now: Timestamp) -> PodStatus {
 pub(super) fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
     let conditions = status.conditions.as_deref().unwrap_or_default();
     let order: Vec<Value> = conditions.iter().map(|condition| json!({"type": condition.type_})).collect();
+    // A patch takes away only what it says: the reason and the message of before must not stay.
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|condition| {
+            let mut tree = json!(condition);
+            for field in ["reason", "message"] {
+                tree.as_object_mut().map(|tree| tree.entry(field).or_insert(Value::Null));
+            }
+            tree
+        })
+        .collect();
     let mut patch = json!({
         "metadata": {"uid": pod.metadata.uid},
         "status": {

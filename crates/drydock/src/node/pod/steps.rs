@@ -6,6 +6,7 @@ use futures::future::FutureExt as _;
 use futures::stream::{BoxStream, StreamExt as _};
 
 use super::super::container::State;
+use super::super::image_name;
 use super::super::runtime::{Exit, Launch, LaunchError, News, Purpose, Running, Signal};
 use super::{ID_LETTERS, RETRY, Worker};
 use crate::controllers::informer::ObjectKey;
@@ -39,6 +40,15 @@ impl Worker {
             return;
         }
         let spec = machine.spec.clone();
+        if let Some(fault) = image_name::fault(spec.image.as_deref().unwrap_or_default()) {
+            // Only another name helps.
+            if !matches!(machine.state, State::Waiting { reason: "InvalidImageName", .. }) {
+                machine.wait_for("InvalidImageName", Some(fault.clone()));
+                self.event(&spec.name, init, "Warning", "InspectFailed", fault);
+                self.event(&spec.name, init, "Warning", "Failed", "Error: InvalidImageName".into());
+            }
+            return;
+        }
         if let Some(missing) = self.kubelet.missing_env(&self.pod, &spec) {
             let machine = &mut self.machines(init)[at];
             let first = !matches!(machine.state, State::Waiting { reason: "CreateContainerConfigError", .. });
@@ -55,6 +65,32 @@ impl Worker {
         let which = Which { init, at, life: machine.life };
         let pull = self.kubelet.runtime.pull(spec.image.as_deref().unwrap_or_default());
         self.push(which, pull.map(What::Pulled));
+    }
+
+    /// Takes up images that were changed: what waits for one tries the new one, what runs is ended and started again.
+    pub(super) fn take_images(&mut self) {
+        let spec = self.pod.spec.clone().unwrap_or_default();
+        let (inits, mains) = (spec.init_containers.unwrap_or_default(), spec.containers);
+        for (init, containers) in [(true, inits), (false, mains)] {
+            for (at, container) in containers.into_iter().enumerate() {
+                let Some(machine) = self.machines(init).get_mut(at) else { continue };
+                if machine.spec.image == container.image {
+                    continue;
+                }
+                machine.spec.image = container.image;
+                if machine.is_running() {
+                    let name = machine.spec.name.clone();
+                    let message = format!("Container {name} definition changed, will be restarted");
+                    self.event(&name, init, "Normal", "Killing", message);
+                    self.end_container(init, at, None);
+                } else if !machine.is_terminated() {
+                    // News of the old one are of an earlier life.
+                    machine.life += 1;
+                    machine.busy = false;
+                    machine.backoff = Duration::ZERO;
+                }
+            }
+        }
     }
 
     pub(super) fn start(&mut self, which: Which) {

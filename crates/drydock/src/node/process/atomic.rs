@@ -9,7 +9,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
-const DATA: &str = "..data";
+/// The link to the files as they are.
+pub(super) const DATA: &str = "..data";
 
 /// The files of a volume by their relative paths.
 pub(super) type Payload = BTreeMap<String, File>;

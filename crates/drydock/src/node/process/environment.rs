@@ -108,7 +108,13 @@ async fn referred(
         return fields::field(pod, &reference.field_path).map(Some);
     }
     if let Some(reference) = &source.resource_field_ref {
-        let of = |name: &str| pod.spec.as_ref()?.containers.iter().find(|known| known.name == name);
+        let of = |name: &str| {
+            let spec = pod.spec.as_ref()?;
+            spec.containers
+                .iter()
+                .chain(spec.init_containers.iter().flatten())
+                .find(|known| known.name == name)
+        };
         let named = reference.container_name.as_deref().and_then(of);
         return fields::resource(named.unwrap_or(container), reference).map(Some);
     }

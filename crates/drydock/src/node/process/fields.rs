@@ -7,8 +7,23 @@ use windlass_machinery::quantity::Quantity;
 
 use super::super::registration;
 
-/// Where a process is reached, whatever address its pod has in the API.
-pub(super) const LOOPBACK: &str = "127.0.0.1";
+/// This machine's address, to the processes on it.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// The address at which a pod's processes are reached, whatever it is in the API. On Linux all of 127.0.0.0/8 is this
+/// machine, so that pods which listen on their own address are not in each other's way.
+pub(super) fn address(pod: &Pod) -> String {
+    let host_network = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
+    if host_network || !cfg!(target_os = "linux") {
+        return LOOPBACK.to_owned();
+    }
+    // FNV-1a: a uid is random already, and any spread of it will do.
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let hash =
+        uid.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let [_, first, second, third] = hash.to_be_bytes();
+    format!("127.{}.{second}.{}", 1 + first % 254, 1 + third % 254)
+}
 
 /// A field of a pod, as a `fieldRef` names it.
 pub(super) fn field(pod: &Pod, path: &str) -> Result<String, String> {
@@ -32,7 +47,8 @@ pub(super) fn field(pod: &Pod, path: &str) -> Result<String, String> {
         "spec.nodeName" => spec.map(|spec| text(&spec.node_name)).unwrap_or_default(),
         "spec.serviceAccountName" => spec.map(|spec| text(&spec.service_account_name)).unwrap_or_default(),
         "spec.restartPolicy" => spec.map(|spec| text(&spec.restart_policy)).unwrap_or_default(),
-        "status.podIP" | "status.podIPs" | "status.hostIP" | "status.hostIPs" => LOOPBACK.to_owned(),
+        "status.podIP" | "status.podIPs" => address(pod),
+        "status.hostIP" | "status.hostIPs" => LOOPBACK.to_owned(),
         _ => return Err(format!("unsupported fieldPath: {path}")),
     })
 }
@@ -110,7 +126,8 @@ mod tests {
         assert_eq!(field(&pod, "metadata.labels['b/c']").unwrap(), "x\"y");
         assert_eq!(field(&pod, "metadata.labels").unwrap(), "a=\"1\"\nb/c=\"x\\\"y\"");
         assert_eq!(field(&pod, "spec.serviceAccountName").unwrap(), "s");
-        assert_eq!(field(&pod, "status.podIP").unwrap(), "127.0.0.1");
+        assert_eq!(field(&pod, "status.hostIP").unwrap(), "127.0.0.1");
+        assert!(field(&pod, "status.podIP").unwrap().starts_with("127."));
         assert!(field(&pod, "spec.hostname").is_err());
     }
 }

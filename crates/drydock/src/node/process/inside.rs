@@ -27,6 +27,8 @@ pub(super) struct Inside {
     pub(super) variables: Variables,
     /// The working directory.
     pub(super) directory: PathBuf,
+    /// Where its ports are.
+    pub(super) address: String,
 }
 
 impl Inside {

@@ -1,6 +1,4 @@
-//! Probes, really executed: commands in the container, requests to its ports on 127.0.0.1.
-//!
-//! A gRPC probe only checks, so far, that its port takes connections.
+//! Probes, really executed: commands in the container, requests to its ports at its address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +10,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::fields::LOOPBACK;
 use super::inside::Inside;
 
+mod grpc;
 pub(super) mod http;
 
 /// What the probes of a container find.
@@ -137,21 +135,37 @@ impl Prober {
         }
         let late = || Err("context deadline exceeded".to_owned());
         if let Some(get) = &probe.http_get {
-            return tokio::time::timeout(limit, http::get(get, &self.container))
+            return tokio::time::timeout(limit, http::get(get, &self.container, &self.inside.address))
                 .await
                 .unwrap_or_else(|_| late());
         }
-        let (host, number) = match (&probe.tcp_socket, &probe.grpc) {
-            (Some(socket), _) => (socket.host.as_deref(), port(&socket.port, &self.container)?),
-            (None, Some(grpc)) => (None, u16::try_from(grpc.port).unwrap_or_default()),
-            (None, None) => return Ok(()),
-        };
-        let address = (host.unwrap_or(LOOPBACK), number);
+        if let Some(action) = &probe.grpc {
+            let check = grpc::check(action, &self.inside.address);
+            return tokio::time::timeout(limit, check).await.unwrap_or_else(|_| {
+                let within = format!("{}s", limit.as_secs());
+                Err(format!(
+                    "timeout: failed to connect service \"{}:{}\" within {within}",
+                    self.inside.address, action.port
+                ))
+            });
+        }
+        let Some(socket) = &probe.tcp_socket else { return Ok(()) };
+        let host = socket.host.as_deref().filter(|host| !host.is_empty());
+        let number = port(&socket.port, &self.container)?;
+        let address = (host.unwrap_or(&self.inside.address), number);
         match tokio::time::timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(format!("dial tcp {}:{number}: {error}", address.0)),
+            Ok(Err(error)) => Err(format!("dial tcp {}:{number}: {}", address.0, said(&error))),
             Err(_) => late(),
         }
+    }
+}
+
+/// Why there is no connection, as Go says it.
+fn said(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! A container's root directory: where its mounts are, as it has no file system of its own.
 //!
-//! The root is a private directory, `$WINDLASS_ROOT`. Each mount path under it is a symbolic link to its volume,
-//! so that a volume mounted at `/etc/app` is at `$WINDLASS_ROOT/etc/app`. Where the pod's own text (command,
-//! arguments, literal values of the environment, exec probes and hooks) names a mount path, or a path below one,
-//! it is rewritten to that place. Text from ConfigMaps and Secrets is left as it is.
+//! The root is a private directory, `$WINDLASS_ROOT`. Each mount path under it is a link to its volume, so that a
+//! volume mounted at `/etc/app` is at `$WINDLASS_ROOT/etc/app`. Where the pod's own text (command, arguments, literal
+//! values of the environment, exec probes and hooks) names a mount path, or a path below one, it is rewritten to that
+//! place. Text from ConfigMaps and Secrets is left as it is.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::atomic::make_directory;
+use super::atomic::{DATA, make_directory};
 use super::environment::Variables;
 use super::expansion::expand;
 
@@ -60,7 +60,8 @@ impl Root {
         for mount in mounts {
             let expanded = |text: &String| expand(text, |name| variables.get(name).map(String::as_str));
             let part = mount.sub_path.clone().or_else(|| mount.sub_path_expr.as_ref().map(expanded));
-            let target = volumes.join(&mount.name).join(relative(&part.unwrap_or_default()));
+            let part = part.filter(|part| !part.is_empty());
+            let target = volumes.join(&mount.name).join(relative(part.as_deref().unwrap_or_default()));
             if !target.exists() {
                 make_directory(&target)?;
             }
@@ -73,7 +74,13 @@ impl Root {
                 Ok(_) => fs::remove_file(&place)?,
                 Err(_) => {}
             }
-            symlink(target, place)?;
+            // A part of a volume stays as it was when the container started, whatever the volume shows later.
+            let fixed = volumes.join(&mount.name).join(DATA).exists() && target.is_file();
+            if part.is_some() && fixed {
+                fs::hard_link(fs::canonicalize(&target)?, place)?;
+            } else {
+                symlink(target, place)?;
+            }
         }
         let last_words = self.termination_log();
         if let Some(parent) = last_words.parent() {

@@ -198,7 +198,7 @@ async fn run_hook(
         return inside.exec(exec.command.as_deref().unwrap_or_default(), HOOK).await;
     }
     if let Some(get) = &hook.http_get {
-        return probe::http::get(get, container).await;
+        return probe::http::get(get, container, &inside.address).await;
     }
     if let Some(sleep) = &hook.sleep {
         tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or_default())).await;

@@ -15,6 +15,7 @@ use crate::{Drydock, Options};
 
 mod ending;
 mod logging;
+mod naming;
 mod probing;
 mod reaching;
 mod volumes;
@@ -213,23 +214,61 @@ async fn a_command_replaces_the_program() {
 #[tokio::test]
 async fn init_containers_and_sidecars_run_in_their_order() {
     let yard = Yard::open().await;
-    let mut pod = script("p", "cat /work/made; test -f /work/sidecar && echo beside");
+    let mut pod = script("p", "cat /data/made; test -f /data/sidecar && echo beside");
     pod["spec"]["volumes"] = json!([{"name": "work", "emptyDir": {}}]);
-    let mount = json!([{"name": "work", "mountPath": "/work"}]);
+    let mount = json!([{"name": "work", "mountPath": "/data"}]);
     pod["spec"]["containers"][0]["volumeMounts"] = mount.clone();
     pod["spec"]["initContainers"] = json!([
-        {"name": "first", "image": "sh", "args": ["echo made > /work/made"], "volumeMounts": mount},
+        {"name": "first", "image": "sh", "args": ["echo made > /data/made"], "volumeMounts": mount},
         {
             "name": "beside", "image": "sh", "restartPolicy": "Always", "volumeMounts": mount,
-            "args": ["trap 'exit 0' TERM; touch /work/sidecar; while :; do sleep 0.05; done"],
-            "startupProbe": {"exec": {"command": ["test", "-f", "/work/sidecar"]}, "periodSeconds": 1},
+            "args": ["trap 'exit 0' TERM; touch /data/sidecar; while :; do sleep 0.05; done"],
+            "startupProbe": {"exec": {"command": ["test", "-f", "/data/sidecar"]}, "periodSeconds": 1},
         },
     ]);
     yard.create(pod).await;
     let done = yard.phase("p", "Succeeded").await;
     assert_eq!(yard.log("p").await, "made\nbeside\n");
-    let beside = done.status.unwrap().init_container_statuses.unwrap().remove(1);
+    let status = done.status.unwrap();
+    // What was said of a condition before it changed is not said any more.
+    let stale = status.conditions.iter().flatten().filter(|one| one.message.is_some());
+    assert_eq!(stale.count(), 0, "{:?}", status.conditions);
+    let beside = status.init_container_statuses.unwrap().remove(1);
     assert_eq!(terminated(beside.state).0, 0);
+    yard.close().await;
+}
+
+#[tokio::test]
+async fn sidecars_serve_the_others_to_their_end() {
+    let yard = Yard::open().await;
+    let mut pod =
+        script("p", "trap 'sleep 0.3; date +%s%N > /data/main; exit 0' TERM; while :; do sleep 0.02; done");
+    // A finalizer keeps the pod, so that its end can be seen.
+    pod["metadata"]["finalizers"] = json!(["test/keep"]);
+    pod["spec"]["volumes"] = json!([{"name": "work", "emptyDir": {}}]);
+    let mount = json!([{"name": "work", "mountPath": "/data"}]);
+    pod["spec"]["containers"][0]["volumeMounts"] = mount.clone();
+    let beside = |name: &str, after: &str| {
+        let text = format!(
+            "trap 'ls /data/{after} && date > /data/{name} && exit 0; exit 9' TERM; touch /data/up-{name}; \
+                            while :; do sleep 0.02; done"
+        );
+        json!({"name": name, "image": "sh", "restartPolicy": "Always", "volumeMounts": mount, "args": [text],
+            "startupProbe": {"exec": {"command": ["test", "-f", format!("/data/up-{name}")]}, "periodSeconds": 1}})
+    };
+    // Each ends well only after the one that came after it.
+    pod["spec"]["initContainers"] = json!([beside("first", "second"), beside("second", "main")]);
+    yard.create(pod).await;
+    yard.phase("p", "Running").await;
+    yard.pods().delete("p", &DeleteParams::default()).await.unwrap();
+    let codes = eventually("the end of all", async || {
+        let status = yard.pods().get("p").await.unwrap().status?;
+        let all = status.init_container_statuses?.into_iter().chain(status.container_statuses?);
+        let codes: Option<Vec<i32>> = all.map(|one| Some(one.state?.terminated?.exit_code)).collect();
+        codes
+    })
+    .await;
+    assert_eq!(codes, [0, 0, 0]);
     yard.close().await;
 }
 

@@ -15,12 +15,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::super::fields::LOOPBACK;
 use super::super::supervisor::Aborting;
 
 /// Makes the request; any answer from 200 to 399 is a success.
-pub(in super::super) async fn get(action: &HTTPGetAction, container: &Container) -> Result<(), String> {
-    let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(LOOPBACK);
+pub(in super::super) async fn get(
+    action: &HTTPGetAction,
+    container: &Container,
+    address: &str,
+) -> Result<(), String> {
+    let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(address);
     let port = super::port(&action.port, container)?;
     let secure = action.scheme.as_deref() == Some("HTTPS");
     let path = action.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
@@ -41,7 +44,8 @@ pub(in super::super) async fn get(action: &HTTPGetAction, container: &Container)
     let request = request.body(Empty::<Bytes>::new()).map_err(|error| failed(error.to_string()))?;
 
     let stream = TcpStream::connect((host, port)).await;
-    let stream = stream.map_err(|error| failed(format!("dial tcp {host}:{port}: {error}")))?;
+    let stream =
+        stream.map_err(|error| failed(format!("dial tcp {host}:{port}: {}", super::said(&error))))?;
     let status = if secure {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(trusting().map_err(|error| failed(error.to_string()))?));

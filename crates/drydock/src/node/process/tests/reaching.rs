@@ -67,3 +67,27 @@ async fn a_process_may_do_what_its_account_may() {
     );
     yard.close().await;
 }
+
+#[tokio::test]
+async fn pods_that_listen_on_their_own_address_are_not_in_each_others_way() {
+    if cfg!(not(target_os = "linux")) {
+        return;
+    }
+    let yard = Yard::open().await;
+    let address = json!([{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]);
+    let mut seen = Vec::new();
+    for name in ["p", "q"] {
+        yard.create(with(script(name, "echo $POD_IP"), "env", address.clone())).await;
+        yard.phase(name, "Succeeded").await;
+        let log = yard.log(name).await;
+        let address = log.trim();
+        assert!(address.starts_with("127.") && address != "127.0.0.1");
+        seen.push(std::net::TcpListener::bind((address, seen.first().map_or(0, port_of))).unwrap());
+    }
+    assert_eq!(port_of(&seen[0]), port_of(&seen[1]));
+    yard.close().await;
+}
+
+fn port_of(listener: &std::net::TcpListener) -> u16 {
+    listener.local_addr().unwrap().port()
+}

@@ -86,3 +86,22 @@ async fn a_volume_that_lacks_a_key_is_waited_for() {
     assert_eq!(yard.log("p").await, "there");
     yard.close().await;
 }
+
+#[tokio::test]
+async fn a_part_of_a_volume_stays_as_it_was() {
+    let yard = Yard::open().await;
+    yard.config_map("settings", json!({"a": "1"})).await;
+    let text = "echo up; while ! grep -q 2 /etc/all/a; do sleep 0.02; done; cat /etc/part";
+    let mut pod = script("p", text);
+    pod["spec"]["volumes"] = json!([{"name": "settings", "configMap": {"name": "settings"}}]);
+    let mounts = json!([
+        {"name": "settings", "mountPath": "/etc/all"},
+        {"name": "settings", "mountPath": "/etc/part", "subPath": "a"},
+    ]);
+    yard.create(with(pod, "volumeMounts", mounts)).await;
+    yard.log_has("p", "up").await;
+    yard.config_map("settings", json!({"a": "2"})).await;
+    yard.phase("p", "Succeeded").await;
+    assert_eq!(yard.log("p").await, "up\n1");
+    yard.close().await;
+}
