@@ -1,8 +1,8 @@
 //! The echo checkup: returns its parameter `message` as a result, and fails without it.
 //!
 //! A model of a checkup: it reads its parameters from the ConfigMap that the environment names, and writes its verdict
-//! into the same, as its own service account. A verdict that was written is all that counts: the program then exits
-//! with 0, whatever the verdict is.
+//! into the same, as its own service account. Where only the variables of the older contract are set, its parameters are
+//! variables too. A verdict that was written is all that counts: the program then exits with 0, whatever the verdict is.
 
 use std::collections::BTreeMap;
 
@@ -37,26 +37,58 @@ pub enum Error {
 /// # Errors
 /// If no verdict could be written.
 pub async fn run() -> Result<(), Error> {
-    let namespace = either("CONFIGMAP_NAMESPACE", "RESULT_CONFIGMAP_NAMESPACE")?;
-    let name = either("CONFIGMAP_NAME", "RESULT_CONFIGMAP_NAME")?;
+    let contract = Contract::of(|name| std::env::var(name).ok())?;
     let client = Client::try_default().await.map_err(|error| Error::Connect(Box::new(error)))?;
-    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    let maps: Api<ConfigMap> = Api::namespaced(client, &contract.namespace);
     let failed = |what| {
-        let name = format!("{namespace}/{name}");
+        let name = format!("{}/{}", contract.namespace, contract.name);
         move |source| Error::Api { what, name, source: Box::new(source) }
     };
-    let map = maps.get(&name).await.map_err(failed("read"))?;
-    let verdict = json!({"data": verdict(&map.data.unwrap_or_default())});
-    maps.patch(&name, &PatchParams::default(), &Patch::Merge(verdict)).await.map_err(failed("write"))?;
+    let map = maps.get(&contract.name).await.map_err(failed("read"))?;
+    let message = match contract.generation {
+        Generation::Newer => map.data.unwrap_or_default().remove("spec.param.message"),
+        Generation::Older => std::env::var("MESSAGE").ok(),
+    };
+    let verdict = json!({"data": verdict(message)});
+    let patch = Patch::Merge(verdict);
+    maps.patch(&contract.name, &PatchParams::default(), &patch).await.map_err(failed("write"))?;
     Ok(())
 }
 
-/// The verdict on these parameters.
-fn verdict(params: &BTreeMap<String, String>) -> BTreeMap<&'static str, String> {
-    match params.get("spec.param.message").filter(|message| !message.is_empty()) {
+/// What the environment says.
+struct Contract {
+    generation: Generation,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Generation {
+    /// Parameters are in the ConfigMap.
+    Newer,
+    /// Parameters are variables.
+    Older,
+}
+
+impl Contract {
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        const NEWER: [&str; 2] = ["CONFIGMAP_NAMESPACE", "CONFIGMAP_NAME"];
+        const OLDER: [&str; 2] = ["RESULT_CONFIGMAP_NAMESPACE", "RESULT_CONFIGMAP_NAME"];
+        for (generation, names) in [(Generation::Newer, NEWER), (Generation::Older, OLDER)] {
+            if let [Some(namespace), Some(name)] = names.map(&variable) {
+                return Ok(Self { generation, namespace, name });
+            }
+        }
+        Err(Error::Environment(NEWER[1], OLDER[1]))
+    }
+}
+
+/// The verdict on this message.
+fn verdict(message: Option<String>) -> BTreeMap<&'static str, String> {
+    match message.filter(|message| !message.is_empty()) {
         Some(message) => {
             println!("echo: {message}");
-            [("status.succeeded", "true".to_owned()), ("status.result.message", message.clone())].into()
+            [("status.succeeded", "true".to_owned()), ("status.result.message", message)].into()
         }
         None => {
             println!("echo: there is no message");
@@ -66,22 +98,30 @@ fn verdict(params: &BTreeMap<String, String>) -> BTreeMap<&'static str, String> 
     }
 }
 
-/// A variable of the newer contract, or that of the older.
-fn either(newer: &'static str, older: &'static str) -> Result<String, Error> {
-    std::env::var(newer).or_else(|_| std::env::var(older)).map_err(|_| Error::Environment(newer, older))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_message_comes_back_and_its_lack_is_a_failure() {
-        let verdict_of = |params: &[(&str, &str)]| {
-            verdict(&params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
-        };
-        assert_eq!(verdict_of(&[("spec.param.message", "hi")])["status.result.message"], "hi");
-        assert_eq!(verdict_of(&[("spec.param.message", "")])["status.succeeded"], "false");
-        assert_eq!(verdict_of(&[])["status.succeeded"], "false");
+        assert_eq!(verdict(Some("hi".into()))["status.result.message"], "hi");
+        assert_eq!(verdict(Some(String::new()))["status.succeeded"], "false");
+        assert_eq!(verdict(None)["status.succeeded"], "false");
     }
+
+    #[test]
+    fn the_newer_contract_wins_where_both_are_set() {
+        let of = |set: &[&str]| {
+            let contract = Contract::of(|name| set.contains(&name).then(|| "x".to_owned()));
+            contract.map(|contract| contract.generation).ok()
+        };
+        let (newer, older) = ([NAMES[0], NAMES[1]], [NAMES[2], NAMES[3]]);
+        assert_eq!(of(&NAMES), Some(Generation::Newer));
+        assert_eq!(of(&newer), Some(Generation::Newer));
+        assert_eq!(of(&older), Some(Generation::Older));
+        assert_eq!(of(&[]), None);
+    }
+
+    const NAMES: [&str; 4] =
+        ["CONFIGMAP_NAMESPACE", "CONFIGMAP_NAME", "RESULT_CONFIGMAP_NAMESPACE", "RESULT_CONFIGMAP_NAME"];
 }

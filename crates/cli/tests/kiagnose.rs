@@ -35,7 +35,12 @@ async fn up() -> (Up, Client) {
     let (images, kubeconfig) = (folder().join("images.yaml"), folder().join("kubeconfig"));
     let _ = std::fs::remove_file(&kubeconfig);
     let slow = "sim/slow: [sh, -c, 'echo looking; sleep 4; echo token=hunter2; exit 3']\n";
-    std::fs::write(&images, slow).unwrap();
+    // A checkup that knows nothing of the newer contract.
+    let older = format!(
+        "sim/older: [sh, -c, 'unset CONFIGMAP_NAMESPACE CONFIGMAP_NAME POD_UID; exec {} echo-checkup']\n",
+        env!("CARGO_BIN_EXE_windlass")
+    );
+    std::fs::write(&images, format!("{slow}{older}")).unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["up", "--operators", "kiagnose", "--kubeconfig"])
         .arg(&kubeconfig)
@@ -122,6 +127,14 @@ async fn checkups_run_as_processes_with_their_own_permissions() {
     checkups.patch("mute", &PatchParams::apply("test"), &Patch::Apply(mute)).await.unwrap();
     let status = phase(&checkups, "mute", &["Succeeded", "Failed"]).await;
     assert_eq!(status["failureReason"], "the parameter message is missing", "{status:#}");
+
+    // Of the older contract, its parameters are variables.
+    let spec = json!({"image": "sim/older", "serviceAccountName": "echo", "timeoutSeconds": 60,
+        "params": {"message": "as of old"}});
+    let older = json!({"apiVersion": "kiagnose.io/v1alpha1", "kind": "Checkup", "metadata": {"name": "older"}, "spec": spec});
+    checkups.patch("older", &PatchParams::apply("test"), &Patch::Apply(older)).await.unwrap();
+    let status = phase(&checkups, "older", &["Succeeded", "Failed"]).await;
+    assert_eq!(status["results"], json!({"message": "as of old"}), "{status:#}");
 
     // The controller is a process that comes back.
     let pods = of(&client, "", "v1", "Pod", "kiagnose");

@@ -1,9 +1,9 @@
 //! A Checkup and what should exist for one.
 //!
 //! A run has stages ([`run`]), each found anew from the status and from what is observed: the results ConfigMap, the
-//! Role and its RoleBinding are made first; then the start is recorded; then the Job is made. When it is over, the
-//! ConfigMap is frozen and the Role shrinks to `get`; only then is the verdict read, from what nobody can change any
-//! more. While the checkup runs, the ConfigMap is its alone.
+//! Role, its RoleBinding and a suspended Job are made first; then the start is recorded, with the uids of ConfigMap and
+//! Job; then the Job is released. When it is over, the ConfigMap is frozen and the Role shrinks to `get`; only then is
+//! the verdict read, from what nobody can change any more. While the checkup runs, the ConfigMap is its alone.
 
 mod env;
 mod job;
@@ -26,14 +26,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
-use windlass::{Halt, Kind, Plan, Primary, Status, World};
+use windlass::{Halt, Handle, Kind, Plan, Primary, Status, World};
 
 pub use self::log_tail::LogTail;
 pub use self::params::Params;
 pub use self::sight::Sight;
 pub use self::spec::{Checkup, CheckupSpec, CheckupStatus, Phase, RunRecord};
 
-use self::run::Stage;
+use self::run::{Note, Prepared, Stage};
 use self::verdict::Verdict;
 
 /// On a Checkup: a value that has not been there before starts another run.
@@ -54,6 +54,11 @@ impl Primary for Checkup {
         vec![Kind::of::<Job>()]
     }
 
+    /// After its time to live.
+    fn retires() -> bool {
+        true
+    }
+
     fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
         let stage = run::look(self, world)?;
         if let Some(after) = stage.look_again(self, world.now()) {
@@ -62,20 +67,38 @@ impl Primary for Checkup {
         match stage {
             // Nothing is planned: what a former run left goes.
             Stage::Again | Stage::Clearing => plan.wait("Clearing", "the former run is being cleared away"),
-            Stage::Waiting(why) => plan.wait(why.reason, why.message),
-            Stage::Preparing => {
-                self.prepare(plan);
+            Stage::Outdated { job, map } => {
+                // It goes once that is recorded; else it would look deleted.
+                plan.keep(&job);
+                plan.keep(&map);
+                self.grant(plan, role::WRITE);
                 plan.wait("Preparing", "the run is being prepared");
             }
-            Stage::Starting => {
-                self.prepare(plan);
-                plan.add(job::build(self)).once();
-                plan.wait("Starting", "the Job is being made");
+            Stage::Waiting(why) => plan.wait(why.reason, why.message),
+            Stage::Preparing { job, map } => {
+                let results = plan.add(results_map::build(self));
+                let (role, binding) = self.grant(plan, role::WRITE);
+                let fresh = map.as_ref().and_then(results_map::written).is_none();
+                // One that does not fit is not planned, and goes.
+                if fresh && !matches!(job, Prepared::Unfit) {
+                    plan.add(job::build(self)).once().after(&results).after(&role).after(&binding);
+                }
+                match job {
+                    Prepared::Fit(_) if fresh => plan.wait(Note::running().reason, Note::running().message),
+                    _ => plan.wait("Preparing", "the run is being prepared"),
+                }
             }
-            Stage::Running { job, map, note } => {
+            Stage::Releasing { map } => {
+                plan.keep(&map);
+                self.grant(plan, role::WRITE);
+                plan.add(job::released(self)).existing();
+                plan.wait(Note::running().reason, Note::running().message);
+            }
+            Stage::Running { map, note } => {
                 // The checkup has no conflict retry: its ConfigMap is left alone.
                 plan.keep(&map);
-                plan.keep(&job);
+                // As in the plan that made it, so that its entry in the status is the same.
+                plan.add(job::build(self)).once();
                 self.grant(plan, role::WRITE);
                 plan.wait(note.reason, note.message);
             }
@@ -117,7 +140,7 @@ impl Primary for Checkup {
         let record = status.run.get_or_insert_with(|| RunRecord::new(self.rerun(), now));
         match stage {
             Stage::Judged { .. } => {}
-            Stage::Again => {
+            Stage::Again | Stage::Outdated { .. } => {
                 let former = [record.results_uid.take(), record.job_uid.take()];
                 let record = RunRecord {
                     former: former.into_iter().flatten().collect(),
@@ -132,33 +155,35 @@ impl Primary for Checkup {
                 status.unknown(Phase::Pending, "Clearing", "the former run is being cleared away", now);
             }
             Stage::Waiting(why) => status.unknown(Phase::Pending, &why.reason, &why.message, now),
-            Stage::Preparing => {
+            Stage::Preparing { job, map } => {
                 let made = |kind: Kind, name: &str| {
-                    report.dependent(&kind, name).is_some_and(|entry| entry.state == windlass::State::Ready)
+                    report.dependent(&kind, name).is_some_and(windlass::DependentStatus::is_ready)
                 };
                 let granted = made(Kind::of::<Role>(), &self.writer())
                     && made(Kind::of::<RoleBinding>(), &self.writer());
-                let map = world.get::<ConfigMap>(&self.results())?.filter(|map| run::is_of(self, map));
                 status.unknown(Phase::Pending, "Preparing", "the run is being prepared", now);
-                if let Some(map) = map.filter(|_| granted) {
-                    if let Some(key) = results_map::written(&map) {
-                        let message = format!(
-                            "ConfigMap {} has {key} before the checkup has run; delete it to go on",
-                            self.results()
-                        );
-                        status.unknown(Phase::Pending, "NotFresh", &message, now);
-                    } else {
-                        // Recorded before the Job is made: from here on the spec cannot change.
-                        status.start_time = Some(Time(now));
-                        if let Some(record) = &mut status.run {
-                            record.results_uid = map.uid();
-                        }
+                if let Some(key) = map.as_ref().and_then(results_map::written) {
+                    let message = format!(
+                        "ConfigMap {} has {key} before the checkup has run; delete it to go on",
+                        self.results()
+                    );
+                    status.unknown(Phase::Pending, "NotFresh", &message, now);
+                } else if let (Some(map), Prepared::Fit(uid), true) = (map, job, granted) {
+                    // Recorded before the Job is released: from here on the spec cannot change, nor the Job.
+                    status.start_time = Some(Time(now));
+                    if let Some(record) = &mut status.run {
+                        record.results_uid = map.uid();
+                        record.job_uid = Some(uid);
                     }
+                    let Note { reason, message } = Note::running();
+                    status.unknown(Phase::Running, &reason, &message, now);
                 }
             }
-            Stage::Starting => status.unknown(Phase::Pending, "Starting", "the Job is being made", now),
-            Stage::Running { job, note, .. } => {
-                record.job_uid = job.uid();
+            Stage::Releasing { .. } => {
+                let Note { reason, message } = Note::running();
+                status.unknown(Phase::Running, &reason, &message, now);
+            }
+            Stage::Running { note, .. } => {
                 status.unknown(Phase::Running, &note.reason, &note.message, now);
             }
             Stage::Ended { end, map, pods, .. } => {
@@ -176,15 +201,8 @@ impl Primary for Checkup {
 }
 
 impl Checkup {
-    /// What a run needs before its Job.
-    fn prepare(&self, plan: &mut Plan) {
-        plan.add(results_map::build(self));
-        self.grant(plan, role::WRITE);
-    }
-
-    fn grant(&self, plan: &mut Plan, verbs: &[&str]) {
-        plan.add(role::build(self, verbs));
-        plan.add(role_binding::build(self));
+    fn grant(&self, plan: &mut Plan, verbs: &[&str]) -> (Handle<Role>, Handle<RoleBinding>) {
+        (plan.add(role::build(self, verbs)), plan.add(role_binding::build(self)))
     }
 
     /// Leaves a Job as it is if it has ended; what still runs after the verdict is stopped.

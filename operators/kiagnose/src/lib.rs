@@ -7,6 +7,7 @@
 
 pub mod checkup;
 pub mod installation;
+mod listing;
 pub mod schedule;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -16,10 +17,14 @@ use windlass::Operator;
 
 pub use checkup::{Checkup, CheckupSpec, CheckupStatus, Phase};
 pub use installation::Installation;
+pub use listing::LISTING;
 pub use schedule::{CheckupSchedule, CheckupScheduleSpec, CheckupScheduleStatus};
 
 /// A manifest to try it with.
 pub const SAMPLE: &str = include_str!("../samples/echo.yaml");
+
+/// A manifest of a schedule.
+pub const SCHEDULE_SAMPLE: &str = include_str!("../samples/nightly.yaml");
 
 /// What the Kiagnose operator needs to be there before it starts: its namespace, and the role that owns all that it
 /// installs.
@@ -54,8 +59,6 @@ pub fn controller() -> Operator {
             on("", "pods/log", &["get"]),
             // What it grants to checkups it must have itself, or it would need `escalate` and `bind`.
             on("", "configmaps", &["get", "update", "patch"]),
-            // Their time to live.
-            on("kiagnose.io", "checkups", &["delete"]),
         ])
 }
 

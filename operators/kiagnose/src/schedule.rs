@@ -51,7 +51,7 @@ impl Primary for CheckupSchedule {
         let active = runs.active.iter().rev().take(running);
         // What is not named here is deleted.
         active.chain(runs.kept(self)).for_each(|run| drop(plan.keep(run)));
-        if let Some(next) = times.next(now).filter(|_| !self.spec.suspend) {
+        if let Some(next) = times.next(self, runs.last(self), now).filter(|_| !self.spec.suspend) {
             let left = next.duration_since(now).max(SignedDuration::ZERO);
             plan.look_again(Duration::try_from(left).unwrap_or_default() + Duration::from_millis(10));
         }
@@ -62,7 +62,7 @@ impl Primary for CheckupSchedule {
         let runs = Runs::of(self, world)?;
         status.active = runs.active.iter().map(|run| run.name_any()).collect();
         status.last_schedule_time = runs.last(self).map(Time);
-        let next = self.times()?.next(world.now()).filter(|_| !self.spec.suspend);
+        let next = self.times()?.next(self, runs.last(self), world.now()).filter(|_| !self.spec.suspend);
         status.next_schedule_time = next.map(Time);
         let ended = |run: &&Checkup| run.status.as_ref().and_then(|status| status.completion_time.clone());
         if let Some(last) = runs.over.iter().max_by_key(|run| ended(run).map(|time| time.0)) {
@@ -88,9 +88,11 @@ impl CheckupSchedule {
         Ok(Times { schedule, zone })
     }
 
-    /// The name of the Checkup of a time.
+    /// The name of the Checkup of a time: its minute, or where `@every` has others, its second.
     fn child(&self, time: Timestamp) -> String {
-        format!("{}-{}", self.name_any(), time.as_second() / 60)
+        let seconds = time.as_second();
+        let number = if seconds % 60 == 0 { seconds / 60 } else { seconds };
+        format!("{}-{number}", self.name_any())
     }
 
     fn checkup(&self, time: Timestamp) -> Checkup {
@@ -119,8 +121,12 @@ struct Times {
 }
 
 impl Times {
-    fn next(&self, now: Timestamp) -> Option<Timestamp> {
-        self.schedule.next(now, &self.zone)
+    /// The first time after now. It is counted from the last one that was, since `@every` has no times of its own.
+    fn next(&self, schedule: &CheckupSchedule, last: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+        let made = schedule.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let since = last.or(made).unwrap_or(now);
+        let before = self.schedule.latest(since, now, &self.zone).unwrap_or(since);
+        self.schedule.next(before, &self.zone)
     }
 
     /// The last time that is due and not done.

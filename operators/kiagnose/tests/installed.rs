@@ -7,8 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::{Probe, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
@@ -48,6 +49,8 @@ async fn what_is_deleted_or_edited_is_back() {
     deployments(&harbour).delete(CONTROLLER, &params).await.unwrap();
     Api::<ServiceAccount>::namespaced(client.clone(), "kiagnose").delete(CONTROLLER, &params).await.unwrap();
     Api::<ClusterRoleBinding>::all(client.clone()).delete(CONTROLLER, &params).await.unwrap();
+    Api::<Role>::namespaced(client.clone(), "kiagnose").delete(CONTROLLER, &params).await.unwrap();
+    Api::<RoleBinding>::namespaced(client.clone(), "kiagnose").delete(CONTROLLER, &params).await.unwrap();
     Api::<ValidatingAdmissionPolicy>::all(client.clone()).delete(CONTROLLER, &params).await.unwrap();
     Api::<ValidatingAdmissionPolicyBinding>::all(client.clone()).delete(CONTROLLER, &params).await.unwrap();
     Api::<CustomResourceDefinition>::all(client.clone())
@@ -63,6 +66,8 @@ async fn what_is_deleted_or_edited_is_back() {
     assert!(rules.len() > 3 && !rules.iter().any(|rule| rule.verbs.contains(&"*".to_owned())));
     Api::<ServiceAccount>::namespaced(client.clone(), "kiagnose").get(CONTROLLER).await.unwrap();
     Api::<ClusterRoleBinding>::all(client.clone()).get(CONTROLLER).await.unwrap();
+    Api::<Role>::namespaced(client.clone(), "kiagnose").get(CONTROLLER).await.unwrap();
+    Api::<RoleBinding>::namespaced(client.clone(), "kiagnose").get(CONTROLLER).await.unwrap();
     Api::<ValidatingAdmissionPolicy>::all(client.clone()).get(CONTROLLER).await.unwrap();
     Api::<ValidatingAdmissionPolicyBinding>::all(client.clone()).get(CONTROLLER).await.unwrap();
     Api::<CustomResourceDefinition>::all(client).get("checkupschedules.kiagnose.io").await.unwrap();
@@ -187,4 +192,97 @@ async fn who_may_not_use_a_service_account_may_not_make_checkups_with_it() {
     let checkups: Api<Checkup> = Api::namespaced(client, "default");
     assert!(checkups.patch("b", &PatchParams::default(), &Patch::Merge(&rerun)).await.is_err());
     checkups.patch("a", &PatchParams::default(), &Patch::Merge(&rerun)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_controller_says_how_it_is_and_works_only_while_it_leads() {
+    let harbour = installed(operator).await;
+    let pod = deployments(&harbour).get(CONTROLLER).await.unwrap().spec.unwrap().template.spec.unwrap();
+    let container = &pod.containers[0];
+    let path = |probe: &Option<Probe>| probe.clone().unwrap().http_get.unwrap().path.unwrap();
+    assert_eq!(
+        (path(&container.liveness_probe), path(&container.readiness_probe)),
+        ("/healthz".into(), "/readyz".into())
+    );
+    assert!(container.args.iter().flatten().any(|one| one == "--leader-elect"));
+    // It may hold its own Lease, and no other.
+    let may = async |verb: &str, namespace: &str, name: &str| {
+        let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
+            "user": format!("system:serviceaccount:kiagnose:{CONTROLLER}"),
+            "resourceAttributes": {"group": "coordination.k8s.io", "resource": "leases", "verb": verb,
+                "namespace": namespace, "name": name}}}))
+        .unwrap();
+        let reviews: Api<SubjectAccessReview> = Api::all(harbour.client());
+        reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed
+    };
+    assert!(may("update", "kiagnose", CONTROLLER).await && may("create", "kiagnose", "").await);
+    assert!(!may("update", "kiagnose", OPERATOR).await && !may("create", "default", "").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn definitions_of_a_bundle_are_waited_for_and_never_touched() {
+    let bundled = || Installation { definitions: false, ..Installation::default() }.operator();
+    let harbour = Harbour::start(bundled).await;
+    harbour.put(PREPARATION).await;
+    harbour.settle().await;
+    assert!(
+        deployments(&harbour).get_opt(CONTROLLER).await.unwrap().is_none(),
+        "there is nothing to control yet"
+    );
+    let definitions: Api<CustomResourceDefinition> = Api::all(harbour.client());
+    for mut definition in windlass_kiagnose::crds() {
+        // As an installation without OLM left it: it is OLM's now all the same.
+        definition.labels_mut().insert(windlass::MANAGED_BY.into(), OPERATOR.into());
+        definition.annotations_mut().insert("example.org/edited".into(), "by somebody".into());
+        let name = definition.name_any();
+        definitions.patch(&name, &PatchParams::apply("olm"), &Patch::Apply(&definition)).await.unwrap();
+    }
+    let found = async || {
+        let list = definitions.list(&Default::default()).await.unwrap().items;
+        list.into_iter().map(|one| (one.name_any(), one.resource_version())).collect::<Vec<_>>()
+    };
+    let before = found().await;
+    until_there(&harbour).await;
+    harbour.settle().await;
+    assert_eq!(found().await, before);
+    let allowed = windlass::Permissions::of(&bundled()).requests();
+    let writes = ["create", "patch", "delete"].map(|verb| format!("{verb} customresourcedefinitions"));
+    assert!(writes.iter().all(|write| !allowed.contains(write)), "{allowed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_olm_all_of_it_belongs_to_the_newest_binding_of_the_operators_account() {
+    let harbour = Harbour::start(operator).await;
+    let bindings: Api<ClusterRoleBinding> = Api::all(harbour.client());
+    let bind = async |name: &str| {
+        harbour
+            .put(&format!(
+                "{{apiVersion: v1, kind: Namespace, metadata: {{name: kiagnose}}}}
+---
+{{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{name: {name}}},
+  roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {name}}},
+  subjects: [{{kind: ServiceAccount, name: {OPERATOR}, namespace: kiagnose}}]}}"
+            ))
+            .await;
+    };
+    let owned = async || {
+        let deployment = deployments(&harbour).get(CONTROLLER).await.unwrap();
+        (deployment.uid(), deployment.owner_references()[0].name.clone())
+    };
+    bind("kiagnose-operator.v1-x").await;
+    until_there(&harbour).await;
+    let (uid, owner) = owned().await;
+    assert_eq!(owner, "kiagnose-operator.v1-x");
+    // The next version's roles come before those of the first go.
+    harbour.settle().await;
+    bind("kiagnose-operator.v2-a").await;
+    harbour.settle().await;
+    assert_eq!(owned().await, (uid.clone(), "kiagnose-operator.v2-a".to_owned()));
+    bindings.delete("kiagnose-operator.v1-x", &DeleteParams::default()).await.unwrap();
+    harbour.settle().await;
+    assert_eq!(owned().await, (uid, "kiagnose-operator.v2-a".to_owned()), "an upgrade takes nothing away");
+    bindings.delete("kiagnose-operator.v2-a", &DeleteParams::default()).await.unwrap();
+    harbour.settle().await;
+    assert!(deployments(&harbour).get_opt(CONTROLLER).await.unwrap().is_none());
+    assert!(bindings.get_opt(CONTROLLER).await.unwrap().is_none());
 }

@@ -1,4 +1,8 @@
 //! The Job that runs a checkup: once, for a limited time, in a pod that may do little.
+//!
+//! It is made suspended, and released once its uid is recorded. A Job that was deleted before that has run nothing, and
+//! can be made again; one that was deleted after it is known by its uid. So no crash, whenever it comes, makes a second
+//! run.
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
@@ -8,6 +12,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 
 use super::{CHECKUP, Checkup, env};
+
+/// On a Job: the generation of the Checkup that it was made for.
+const GENERATION: &str = "kiagnose.io/generation";
+/// On a Job: it may run, or might have.
+const RELEASED: &str = "kiagnose.io/released";
 
 /// The container's name.
 pub(super) const CONTAINER: &str = "checkup";
@@ -47,9 +56,12 @@ pub(super) fn build(checkup: &Checkup) -> Job {
         ..PodSpec::default()
     };
     let labels = Some([(CHECKUP.to_owned(), checkup.name_any())].into());
+    let mut metadata = checkup.named(checkup.name_any());
+    metadata.annotations = Some([(GENERATION.to_owned(), generation(checkup))].into());
     Job {
-        metadata: checkup.named(checkup.name_any()),
+        metadata,
         spec: Some(JobSpec {
+            suspend: Some(true),
             backoff_limit: Some(0),
             active_deadline_seconds: i64::try_from(spec.deadline().as_secs()).ok(),
             template: PodTemplateSpec {
@@ -62,15 +74,39 @@ pub(super) fn build(checkup: &Checkup) -> Job {
     }
 }
 
+/// What lets a Job run.
+pub(super) fn released(checkup: &Checkup) -> Job {
+    with_suspend(checkup, false)
+}
+
 /// What stops a Job and leaves it for a look.
 pub(super) fn suspended(checkup: &Checkup) -> Job {
+    with_suspend(checkup, true)
+}
+
+/// Whether a Job may have run.
+pub(super) fn is_released(job: &Job) -> bool {
+    job.annotations().contains_key(RELEASED)
+}
+
+/// Whether a Job was made for the spec as it is.
+pub(super) fn is_made_for(checkup: &Checkup, job: &Job) -> bool {
+    job.annotations().get(GENERATION) == Some(&generation(checkup))
+}
+
+fn generation(checkup: &Checkup) -> String {
+    checkup.metadata.generation.unwrap_or_default().to_string()
+}
+
+fn with_suspend(checkup: &Checkup, suspend: bool) -> Job {
     Job {
         metadata: ObjectMeta {
             name: checkup.metadata.name.clone(),
             namespace: checkup.namespace(),
+            annotations: Some([(RELEASED.to_owned(), "true".to_owned())].into()),
             ..ObjectMeta::default()
         },
-        spec: Some(JobSpec { suspend: Some(true), ..JobSpec::default() }),
+        spec: Some(JobSpec { suspend: Some(suspend), ..JobSpec::default() }),
         ..Job::default()
     }
 }

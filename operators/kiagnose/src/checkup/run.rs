@@ -9,26 +9,38 @@ use kube::{Resource, ResourceExt as _};
 use windlass::{Halt, Query, World};
 
 use super::sight::{self, Sight};
-use super::{Checkup, RunRecord};
+use super::{Checkup, RunRecord, job};
 
 /// Where a run is.
 pub(super) enum Stage {
     /// A new run is asked for: the former one is to be forgotten.
     Again,
+    /// The spec was changed just before the start was recorded. Nothing has run: from the beginning.
+    Outdated { job: Job, map: ConfigMap },
     /// What a former run left is going.
     Clearing,
     /// Something has to be there first.
     Waiting(Note),
-    /// The ConfigMap and the permission to write it are made.
-    Preparing,
-    /// The start is recorded; the Job is made.
-    Starting,
-    /// The Job is there.
-    Running { job: Job, map: ConfigMap, note: Note },
+    /// The ConfigMap, the permission to write it and the Job are made; the Job is suspended.
+    Preparing { job: Prepared, map: Option<ConfigMap> },
+    /// The start is recorded, and with it the Job, which may run now.
+    Releasing { map: ConfigMap },
+    /// The Job runs.
+    Running { map: ConfigMap, note: Note },
     /// It is over; the verdict is not written yet.
     Ended { end: End, job: Option<Job>, map: Option<ConfigMap>, pods: Vec<Pod> },
     /// The verdict is written.
     Judged { job: Option<Job>, map: Option<ConfigMap> },
+}
+
+/// The Job of a run that has not started.
+pub(super) enum Prepared {
+    /// It is not there.
+    None,
+    /// It was made for a spec that has changed since, or is being deleted.
+    Unfit,
+    /// It only has to be recorded, by its uid.
+    Fit(String),
 }
 
 /// Something to say while nothing is decided.
@@ -48,6 +60,8 @@ pub(super) enum End {
     Timeout,
     /// Something was deleted that a run cannot do without; it is named here.
     Deleted(&'static str, String),
+    /// Somebody stopped the Job.
+    Suspended,
     /// Its service account did not appear in time.
     NoServiceAccount,
 }
@@ -55,6 +69,10 @@ pub(super) enum End {
 impl Note {
     fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason: reason.into(), message: message.into() }
+    }
+
+    pub(super) fn running() -> Self {
+        Self::new("Running", "the checkup is running")
     }
 }
 
@@ -87,13 +105,19 @@ pub(super) fn look(checkup: &Checkup, world: &World) -> Result<Stage, Halt> {
     if is_left(job.as_ref().and_then(Job::uid)) || is_left(map.as_ref().and_then(ConfigMap::uid)) {
         return Ok(Stage::Clearing);
     }
-    // Somebody else's are not looked at, nor ever waited for.
+    // Somebody else's are not looked at.
+    let taken = job.as_ref().is_some_and(|job| !is_of(checkup, job));
     let job = job.filter(|job| is_of(checkup, job));
     if finished {
         return Ok(Stage::Judged { job, map: map.filter(|map| is_of(checkup, map)) });
     }
     if status.start_time.is_none() {
-        return before_the_start(checkup, world, now);
+        if taken {
+            let message =
+                format!("Job {} exists and is not this Checkup's; delete or rename it", checkup.name_any());
+            return Ok(Stage::Waiting(Note::new("NotOurs", message)));
+        }
+        return before_the_start(checkup, job, map, world, now);
     }
     let map = match map.filter(|map| record.results_uid.is_some() && map.uid() == record.results_uid) {
         None => {
@@ -106,38 +130,48 @@ pub(super) fn look(checkup: &Checkup, world: &World) -> Result<Stage, Halt> {
     let over = |end: End, job: Option<Job>| -> Result<Stage, Halt> {
         Ok(Stage::Ended { end, pods: pods(job.as_ref(), world)?, job, map: Some(map.clone()) })
     };
-    let Some(job) = job.filter(|job| record.job_uid.is_none() || job.uid() == record.job_uid) else {
-        let name = checkup.name_any();
-        if record.job_uid.is_some() {
-            confirm_gone("jobs", checkup, &name, record.job_uid.as_deref(), world)?;
-            return over(End::Deleted("JobDeleted", format!("Job {name}")), None);
-        }
-        // It was made and deleted again before that could be recorded.
-        if super::results_map::written(&map).is_some() {
-            return over(End::Deleted("JobDeleted", format!("Job {name}")), None);
-        }
-        return Ok(Stage::Starting);
+    let name = checkup.name_any();
+    let Some(job) = job.filter(|job| record.job_uid.is_some() && job.uid() == record.job_uid) else {
+        confirm_gone("jobs", checkup, &name, record.job_uid.as_deref(), world)?;
+        return over(End::Deleted("JobDeleted", format!("Job {name}")), None);
     };
     if job.metadata.deletion_timestamp.is_some() && !is_finished(&job) {
-        return over(End::Deleted("JobDeleted", format!("Job {}", job.name_any())), Some(job));
+        return over(End::Deleted("JobDeleted", format!("Job {name}")), Some(job));
     }
+    let suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
     match end_of(&job) {
         Some(end) => over(end, Some(job)),
+        // What runs again after a stop would be a second run.
+        None if suspended && job::is_released(&job) => over(End::Suspended, Some(job)),
+        None if suspended && !job::is_made_for(checkup, &job) => Ok(Stage::Outdated { job, map }),
+        None if suspended => Ok(Stage::Releasing { map }),
         None => {
-            let note = trouble(&pods(Some(&job), world)?)
-                .unwrap_or_else(|| Note::new("Running", "the checkup is running"));
-            Ok(Stage::Running { job, map, note })
+            let note = trouble(&pods(Some(&job), world)?).unwrap_or_else(Note::running);
+            Ok(Stage::Running { map, note })
         }
     }
 }
 
-fn before_the_start(checkup: &Checkup, world: &World, now: Timestamp) -> Result<Stage, Halt> {
+fn before_the_start(
+    checkup: &Checkup,
+    job: Option<Job>,
+    map: Option<ConfigMap>,
+    world: &World,
+    now: Timestamp,
+) -> Result<Stage, Halt> {
     if let Err(message) = checkup.spec.params.read() {
         return Ok(Stage::Waiting(Note::new("InvalidParams", message)));
     }
     let name = &checkup.spec.service_account_name;
     if world.get::<ServiceAccount>(name)?.is_some() {
-        return Ok(Stage::Preparing);
+        let job = match job {
+            None => Prepared::None,
+            Some(job) if job::is_made_for(checkup, &job) && job.metadata.deletion_timestamp.is_none() => {
+                Prepared::Fit(job.uid().unwrap_or_default())
+            }
+            Some(_) => Prepared::Unfit,
+        };
+        return Ok(Stage::Preparing { job, map: map.filter(|map| is_of(checkup, map)) });
     }
     if checkup.give_up_at(now).is_some_and(|time| time <= now) {
         confirm_gone("serviceaccounts", checkup, name, None, world)?;

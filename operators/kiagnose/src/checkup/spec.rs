@@ -145,8 +145,14 @@ pub enum Phase {
 }
 
 /// What is remembered of a run, so that there is never a second one by mistake.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The server itself refuses to forget a Job that was recorded: a controller that sees an old state, or a second one
+/// that runs beside, cannot take another for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(oldSelf.jobUid) || (has(self.jobUid) && self.jobUid == oldSelf.jobUid) || (has(self.former) && oldSelf.jobUid in self.former)").message("status.run.jobUid: a Job that was recorded is forgotten only by another run").reason(Reason::FieldValueForbidden)
+)]
 pub struct RunRecord {
     /// The annotation's value that it was started with.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,12 +161,15 @@ pub struct RunRecord {
     pub requested: Time,
     /// The results ConfigMap.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
     pub results_uid: Option<String>,
     /// The Job.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
     pub job_uid: Option<String>,
     /// What the former run left, which has to go first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(max = 128)))]
     pub former: Vec<String>,
 }
 

@@ -9,6 +9,7 @@
 //! | exited with another code | other than `false` | Failed, `ExitCode` |
 //! | took too long | | Failed, `Timeout` |
 //! | lost its Job or ConfigMap | | Failed, `JobDeleted` or `ResultsDeleted` |
+//! | was stopped by somebody | | Failed, `JobSuspended` |
 //! | never got its service account | | Failed, `ServiceAccountMissing` |
 
 use std::time::Duration;
@@ -65,6 +66,9 @@ impl Verdict {
             (End::Timeout, _) => (false, "Timeout", "the checkup did not end in time".to_owned()),
             (End::Deleted(reason, what), _) => {
                 (false, *reason, format!("{what} was deleted while the checkup ran"))
+            }
+            (End::Suspended, _) => {
+                (false, "JobSuspended", "the Job was suspended while the checkup ran".to_owned())
             }
             (End::NoServiceAccount, _) => {
                 let message = "the service account did not appear within the timeout".to_owned();

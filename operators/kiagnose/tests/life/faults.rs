@@ -1,15 +1,19 @@
 //! What goes wrong, each with what is to be seen of it.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::ResourceExt as _;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use windlass::Runtime;
 use windlass_kiagnose::{Phase, controller};
-use windlass_testkit::Harbour;
+use windlass_testkit::{Harbour, OPERATOR};
 
 use super::play::{
     ACCOUNT, ENDS_WELL, checkup, ended, images, patch, play, reason, running, start, until_reason,
@@ -157,4 +161,121 @@ async fn somebody_elses_objects_are_not_taken_over() {
     assert_eq!(map.data.unwrap().len(), 1);
     harbour.api::<ConfigMap>().delete("one-results", &DeleteParams::default()).await.unwrap();
     running(&harbour, "one").await;
+}
+
+/// The uids of all Jobs that ever had a pod.
+fn watch_runs(harbour: &Harbour) -> Arc<Mutex<BTreeSet<String>>> {
+    let runs = Arc::<Mutex<BTreeSet<String>>>::default();
+    let (seen, pods) = (Arc::clone(&runs), Api::<Pod>::all(harbour.client()));
+    tokio::spawn(async move {
+        let mut events =
+            watcher::watcher(pods, watcher::Config::default().labels("kiagnose.io/checkup")).boxed();
+        while let Some(event) = events.next().await {
+            let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event else { continue };
+            let job = pod.labels()["batch.kubernetes.io/controller-uid"].clone();
+            seen.lock().unwrap().insert(job);
+        }
+    });
+    runs
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_deleted_after_a_crash_at_any_write_is_never_run_twice() {
+    let (mut failed, mut well) = (0, 0);
+    for point in 1.. {
+        let mut harbour = start().await;
+        harbour.settle().await;
+        let runs = watch_runs(&harbour);
+        play(&harbour, ENDS_WELL);
+        harbour.drydock().faults().crash_after(OPERATOR, point);
+        harbour.apply(&checkup("one", json!({}))).await;
+        // Long enough for a pod to run, too short for it to end.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let crashed = harbour.drydock().faults().crashed();
+        harbour.kill();
+        let jobs = harbour.api::<Job>();
+        let gone = jobs.delete("one", &DeleteParams::background()).await.is_ok();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        harbour.drydock().faults().clear();
+        harbour.run();
+        let done = ended(&harbour, "one").await;
+        let said = reason(&done, "Succeeded").1;
+        assert!(runs.lock().unwrap().len() <= 1, "crash after write {point}: {said}, two Jobs have run");
+        match said.as_str() {
+            "JobDeleted" => failed += usize::from(gone),
+            "Succeeded" => well += 1,
+            other => panic!("crash after write {point}: {other}"),
+        }
+        if !crashed {
+            break;
+        }
+    }
+    assert!(failed > 1 && well > 3, "{failed} lost their Job in time, {well} had not started");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_sees_an_old_state_takes_no_other_job_for_the_recorded_one() {
+    let mut harbour = start().await;
+    harbour.apply(&checkup("one", json!({}))).await;
+    running(&harbour, "one").await;
+    let before = harbour.api::<windlass_kiagnose::Checkup>().get("one").await.unwrap();
+    for job in [json!("another"), json!(null)] {
+        let change = json!({"status": {"run": {"jobUid": job}}});
+        let checkups = harbour.api::<windlass_kiagnose::Checkup>();
+        let refused = checkups.patch_status("one", &PatchParams::default(), &Patch::Merge(change)).await;
+        assert!(refused.unwrap_err().to_string().contains("a Job that was recorded"));
+    }
+    let now = harbour.api::<windlass_kiagnose::Checkup>().get("one").await.unwrap();
+    assert_eq!(now.status, before.status);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_somebody_suspends_is_not_resumed() {
+    let mut harbour = start().await;
+    let runs = watch_runs(&harbour);
+    harbour.apply(&checkup("one", json!({"image": "sim/hang"}))).await;
+    running(&harbour, "one").await;
+    let stop = json!({"spec": {"suspend": true}});
+    harbour.api::<Job>().patch("one", &PatchParams::default(), &Patch::Merge(stop)).await.unwrap();
+    assert_eq!(reason(&ended(&harbour, "one").await, "Failed"), ("True".into(), "JobSuspended".into()));
+    harbour.settle().await;
+    assert!(harbour.names::<Pod>().await.is_empty() && runs.lock().unwrap().len() == 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_changed_at_the_last_moment_is_the_one_that_runs() {
+    // Whatever write it comes after, what runs is what the spec says.
+    for point in 1..8 {
+        let mut harbour = start().await;
+        let runs = watch_runs(&harbour);
+        play(&harbour, ENDS_WELL);
+        harbour.drydock().faults().crash_after(OPERATOR, point);
+        harbour.apply(&checkup("one", json!({}))).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        harbour.kill();
+        let changed = patch(&harbour, "one", json!({"spec": {"params": {"late": "yes"}}})).await.is_ok();
+        harbour.drydock().faults().clear();
+        harbour.run();
+        assert_eq!(ended(&harbour, "one").await.status.unwrap().phase, Some(Phase::Succeeded));
+        let job = harbour.api::<Job>().get("one").await.unwrap();
+        let env = job.spec.unwrap().template.spec.unwrap().containers[0].env.clone().unwrap();
+        assert_eq!(env.iter().any(|one| one.name == "LATE"), changed, "changed after write {point}");
+        assert_eq!(runs.lock().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_somebody_else_is_in_the_way_and_said() {
+    let mut harbour = start().await;
+    play(&harbour, ENDS_WELL);
+    harbour
+        .put(
+            r#"{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, "spec": {"suspend": true,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "sim/hang"}]}}}}"#,
+        )
+        .await;
+    harbour.apply(&checkup("one", json!({}))).await;
+    until_reason(&harbour, "one", &["NotOurs"]).await;
+    harbour.api::<Job>().delete("one", &DeleteParams::background()).await.unwrap();
+    assert_eq!(ended(&harbour, "one").await.status.unwrap().phase, Some(Phase::Succeeded));
 }

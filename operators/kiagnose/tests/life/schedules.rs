@@ -94,3 +94,39 @@ async fn it_can_be_suspended_and_says_what_is_wrong_with_it() {
     assert!(api.patch("s", &PatchParams::default(), &Patch::Merge(wrong)).await.is_err());
     assert_eq!(api.get("s").await.unwrap().name_any(), "s");
 }
+
+#[tokio::test(start_paused = true)]
+async fn its_time_zone_counts() {
+    let mut harbour = start().await;
+    harbour.apply(&schedule(json!({"schedule": "0 3 * * *", "timeZone": "Asia/Tokyo"}))).await;
+    harbour.settle().await;
+    let next = status(&harbour).await.next_schedule_time.unwrap().0;
+    assert_eq!(next.as_second().rem_euclid(24 * 3600), 18 * 3600, "three in the morning there: {next}");
+    harbour.apply(&schedule(json!({"timeZone": "Moon/Crater"}))).await;
+    let degraded = harbour.condition("Degraded", "True").await;
+    assert!(degraded["message"].as_str().unwrap().contains("unknown time zone Moon/Crater"), "{degraded}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_in_one_minute_have_names_of_their_own_and_failures_a_limit_of_their_own() {
+    let mut harbour = start().await;
+    let template = json!({"spec": {"image": "sim/bad", "serviceAccountName": "checker", "timeout": "20m"}});
+    harbour
+        .apply(&schedule(
+            json!({"schedule": "@every 10s", "checkupTemplate": template, "failedCheckupsHistoryLimit": 2}),
+        ))
+        .await;
+    tokio::time::sleep(Duration::from_secs(65)).await;
+    let all = harbour.list::<Checkup>().await;
+    let over = |one: &&Checkup| one.status.as_ref().is_some_and(|now| now.phase == Some(Phase::Failed));
+    // Each takes twenty seconds.
+    let (failed, active) = (all.iter().filter(over).count(), all.iter().filter(|one| !over(one)).count());
+    assert!(failed == 2 && (2..=3).contains(&active), "{failed} are kept, {active} run");
+    harbour
+        .apply(&schedule(
+            json!({"suspend": true, "checkupTemplate": template, "failedCheckupsHistoryLimit": 0}),
+        ))
+        .await;
+    tokio::time::sleep(minutes(2)).await;
+    assert!(harbour.names::<Checkup>().await.is_empty(), "what runs goes on, and nothing is kept");
+}

@@ -1,12 +1,13 @@
 //! What a checkup may do, before, while and after it runs; and what the controller itself may do.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass::Permissions;
-use windlass_kiagnose::controller;
+use windlass_kiagnose::{Phase, controller};
 use windlass_testkit::Harbour;
 
 use super::play::{ENDS_WELL, as_checkup, checkup, ended, play, running, start};
@@ -72,4 +73,22 @@ fn the_controller_never_holds_escalate_or_bind() {
     }
     let rules = serde_json::to_value(permissions.in_cluster()).unwrap();
     assert!(!rules.as_array().unwrap().iter().any(|rule| rule["resources"] == Value::from(vec!["secrets"])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_runs_where_only_restricted_pods_may_and_as_the_spec_says() {
+    let mut harbour = start().await;
+    let strict = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    let spaces: Api<Namespace> = Api::all(harbour.client());
+    spaces.patch("default", &PatchParams::default(), &Patch::Merge(strict)).await.unwrap();
+    play(&harbour, ENDS_WELL);
+    let wishes = json!({"resources": {"limits": {"memory": "64Mi"}}, "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "spare", "operator": "Exists"}]});
+    harbour.apply(&checkup("one", wishes.clone())).await;
+    assert_eq!(ended(&harbour, "one").await.status.unwrap().phase, Some(Phase::Succeeded));
+    let job = harbour.api::<Job>().get("one").await.unwrap();
+    let pod = serde_json::to_value(job.spec.unwrap().template.spec.unwrap()).unwrap();
+    assert_eq!(pod["nodeSelector"], wishes["nodeSelector"]);
+    assert_eq!(pod["tolerations"], wishes["tolerations"]);
+    assert_eq!(pod["containers"][0]["resources"], wishes["resources"]);
 }
