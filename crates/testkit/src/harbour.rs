@@ -17,6 +17,7 @@ use windlass_drydock::node::Behaviours;
 use windlass_drydock::{Drydock, Options, Snapshot};
 
 use crate::account;
+use crate::conditions::{are_established, condition_of};
 use crate::world::World;
 
 /// The name under which the operator's requests are recorded, and by which faults find it.
@@ -73,20 +74,9 @@ impl Harbour {
         let permissions = harbour.runtime().permissions();
         account::grant(&harbour.drydock, OPERATOR, &permissions).await;
         harbour.run();
-        let kinds: Vec<_> = (harbour.operator)().crds().iter().map(|crd| crd.name_any()).collect();
-        let crds: Api<DynamicObject> =
-            harbour.dynamic("apiextensions.k8s.io/v1", "CustomResourceDefinition", None);
-        harbour
-            .until("the operator's kinds to be there", async || {
-                for kind in &kinds {
-                    let Ok(crd) = crds.get(kind).await else { return false };
-                    if condition_of(&crd, "Established").is_none_or(|one| one["status"] != "True") {
-                        return false;
-                    }
-                }
-                true
-            })
-            .await;
+        let (client, operator) = (harbour.client(), (harbour.operator)());
+        let established = async || are_established(&client, &operator).await;
+        harbour.until("the operator's kinds to be there", established).await;
         harbour
     }
 
@@ -308,9 +298,4 @@ impl Drop for Harbour {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-fn condition_of(object: &DynamicObject, kind: &str) -> Option<Value> {
-    let conditions = object.data["status"]["conditions"].as_array()?;
-    conditions.iter().find(|one| one["type"] == kind).cloned()
 }

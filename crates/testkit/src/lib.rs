@@ -15,6 +15,7 @@
 
 pub mod account;
 mod cluster;
+mod conditions;
 mod harbour;
 mod matrix;
 mod stage;

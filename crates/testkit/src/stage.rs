@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use windlass::{LeaseName, Operator, Runtime};
 
 use crate::cluster::Cluster;
+use crate::conditions::{are_established, condition_of};
 
 /// What is written all the time, or long after the fact, and says nothing of an operator.
 const RESTLESS: [&str; 3] = ["Event", "Lease", "EndpointSlice"];
@@ -75,26 +76,9 @@ impl Stage {
         let mut stage =
             Self { cluster, client, namespace, operator, replicas: BTreeMap::new(), kinds: OnceCell::new() };
         stage.run();
-        let kinds: Vec<String> = (stage.operator)().crds().iter().map(|crd| crd.name_any()).collect();
-        let crds: Api<DynamicObject> = Api::all_with(
-            stage.client.clone(),
-            &ApiResource::from_gvk(&GroupVersionKind::gvk(
-                "apiextensions.k8s.io",
-                "v1",
-                "CustomResourceDefinition",
-            )),
-        );
-        stage
-            .until("the operator's kinds to be there", async || {
-                for kind in &kinds {
-                    let Ok(crd) = crds.get(kind).await else { return false };
-                    if condition_of(&crd, "Established").is_none_or(|one| one["status"] != "True") {
-                        return false;
-                    }
-                }
-                true
-            })
-            .await;
+        let (client, operator) = (stage.client(), (stage.operator)());
+        let established = async || are_established(&client, &operator).await;
+        stage.until("the operator's kinds to be there", established).await;
         stage
     }
 
@@ -331,9 +315,4 @@ impl Stage {
         });
         of_use.map(|(resource, _)| resource).collect()
     }
-}
-
-fn condition_of(object: &DynamicObject, kind: &str) -> Option<Value> {
-    let conditions = object.data["status"]["conditions"].as_array()?;
-    conditions.iter().find(|one| one["type"] == kind).cloned()
 }

@@ -19,13 +19,21 @@ mod faults_of_the_original;
 mod fleet;
 #[path = "framework/kite.rs"]
 mod kite;
+#[path = "framework/mutation.rs"]
+mod mutation;
+#[path = "framework/namespaces.rs"]
+mod namespaces;
 #[path = "framework/permissions.rs"]
 mod permissions;
+#[path = "framework/poison.rs"]
+mod poison;
 #[path = "framework/port.rs"]
 mod port;
 #[path = "framework/preview.rs"]
 mod preview;
 #[path = "framework/replicas.rs"]
 mod replicas;
+#[path = "framework/selection.rs"]
+mod selection;
 #[path = "framework/webhooks.rs"]
 mod webhooks;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
 pub(crate) use compare::{difference, difference_in_value, without_nulls};
-pub use quantity::same_quantity;
+pub use quantity::{is_quantity, same_quantity};
 pub(crate) use request::{ApplyError, Requests};
 
 use crate::cache::Stored;
@@ -101,12 +101,22 @@ pub(crate) fn decide(
             Some(share) if share.manager == owner.operator => {
                 match difference(&dependent.desired, &tree, &share.fields) {
                     Some(path) => Action::Apply(path),
+                    None if lacks_owner(dependent, observed) => {
+                        Action::Apply("metadata.ownerReferences".into())
+                    }
                     None => Action::Nothing,
                 }
             }
             _ => Action::Apply("metadata.managedFields".into()),
         },
     }
+}
+
+/// Whether an owner that the plan names is not there: one of its own, beside or instead of the primary.
+fn lacks_owner(dependent: &Dependent, observed: &Stored) -> bool {
+    let named = dependent.desired.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let mut uids = named.into_iter().flatten().filter_map(|reference| reference["uid"].as_str());
+    uids.any(|uid| !observed.owners.contains(&uid.into()))
 }
 
 /// Somebody else's object: whoever set the fields, they only have to have the values.

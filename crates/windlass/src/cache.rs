@@ -1,6 +1,7 @@
 //! What the runtime knows of the cluster, shared by all controllers of the process.
 //!
-//! One [`Store`] per kind, filled by one watch. A store keeps whole objects only of what some primary has a use
+//! One [`Store`] per kind, filled by one watch, or by one for each namespace that the runtime is limited to. It is
+//! closed some time after the last plan that read the kind has stopped to. A store keeps whole objects only of what some primary has a use
 //! for: what a record names, what an operator of this process made, what an owner of ours owns. Of all else it
 //! keeps a hash of the name, so that memory follows what operators use and not what the cluster holds. If a record
 //! later names one of those, it is [fetched](Command::Fetch).
@@ -9,27 +10,32 @@
 
 mod delivery;
 mod fact;
+mod few;
 mod index;
 mod read;
 mod share;
 mod store;
 mod stored;
 mod survey;
+mod undecodable;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kube::api::DynamicObject;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use index::Index;
 pub(crate) use index::PrimaryKey;
 pub(crate) use read::{Read, Reads};
 pub(crate) use share::{Share, Shares};
-use store::Store;
+use store::{Store, Watched};
 pub(crate) use stored::Stored;
 pub(crate) use survey::Survey;
+pub(crate) use undecodable::Undecodable;
 pub(crate) use watch::{fetch, watch};
 
 use crate::explain::Cause;
@@ -47,11 +53,23 @@ pub(crate) enum Lookup {
     Present(Arc<Stored>),
 }
 
+/// What one watch of a kind covers: a namespace, or all of them and what is in none.
+pub(crate) type Scope = Option<Arc<str>>;
+
+/// A watch that no plan needs any more stays open for so long: what was wanted once is often wanted again.
+const LINGER: Duration = Duration::from_secs(600);
+
 /// What the cache asks of the runtime.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Start to watch a kind.
-    Watch(Kind),
+    /// Start to watch a kind, in each of these scopes.
+    Watch(Kind, Vec<Scope>),
+    /// Ask after this time whether somebody still [uses](Cache::close_unused) a kind.
+    Linger(Kind, Duration),
+    /// Stop to watch a kind.
+    Close(Kind),
+    /// Tell people that a kind cannot be watched, for this reason.
+    Tell(Kind, String),
     /// Get one object that exists but was not kept.
     Fetch(Kind, ObjectName),
 }
@@ -62,11 +80,17 @@ pub(crate) struct Cache {
     queue: Arc<Queue<PrimaryKey>>,
     commands: mpsc::UnboundedSender<Command>,
     shares: Shares,
+    /// The namespaces that the runtime is limited to; all of them, if there is none.
+    namespaces: Vec<Arc<str>>,
 }
 
 struct Inner {
     stores: BTreeMap<Kind, Store>,
     index: Index,
+    /// Kinds that are watched whether or not some plan reads them.
+    open: BTreeSet<Kind>,
+    /// Since when nobody reads a kind that is watched.
+    unused: BTreeMap<Kind, Instant>,
     /// Hashes of the statuses that we wrote last.
     statuses: BTreeMap<PrimaryKey, u64>,
 }
@@ -79,14 +103,22 @@ impl Cache {
         primaries: Vec<Kind>,
         operators: BTreeSet<String>,
     ) -> Self {
-        let inner =
-            Inner { stores: BTreeMap::new(), index: Index::new(primaries), statuses: BTreeMap::new() };
-        Self { inner: Mutex::new(inner), queue, commands, shares: Shares::new(operators) }
+        let (stores, open, unused, statuses) = Default::default();
+        let inner = Inner { stores, index: Index::new(primaries), open, unused, statuses };
+        let shares = Shares::new(operators);
+        Self { inner: Mutex::new(inner), queue, commands, shares, namespaces: Vec::new() }
     }
 
-    /// Starts the watch of a kind, if there is none.
+    /// Looks only at these namespaces, if there are any, and at what is in none.
+    pub(crate) fn within(self, namespaces: &BTreeSet<String>) -> Self {
+        Self { namespaces: namespaces.iter().map(|name| name.as_str().into()).collect(), ..self }
+    }
+
+    /// Starts the watch of a kind, if there is none, and keeps it open.
     pub(crate) fn open(&self, kind: &Kind) {
-        self.store(&mut self.lock(), kind);
+        let mut inner = self.lock();
+        inner.open.insert(kind.clone());
+        self.store(&mut inner, kind);
     }
 
     /// Takes in what stands for a primary that is no object of the cluster, and queues it.
@@ -105,7 +137,8 @@ impl Cache {
         let mut inner = self.lock();
         for kind in kinds {
             let store = self.store(&mut inner, kind);
-            if !store.loaded && store.error.is_none() {
+            let coming = |watched: &Watched| !watched.loaded && watched.error.is_none();
+            if store.watches_of(None).any(coming) {
                 store.waiting.insert(reader.clone());
                 return false;
             }
@@ -123,7 +156,8 @@ impl Cache {
         if matches!(lookup, Lookup::Loading | Lookup::Failed(_)) && !store.on_demand {
             store.waiting.insert(reader.clone());
         }
-        if matches!(lookup, Lookup::Loading) && store.loaded && store.fetching.insert(name.clone()) {
+        let loaded = store.is_loaded(Some(&name.namespace));
+        if matches!(lookup, Lookup::Loading) && loaded && store.fetching.insert(name.clone()) {
             self.send(Command::Fetch(kind.clone(), name.clone()));
         }
         lookup
@@ -138,12 +172,12 @@ impl Cache {
         if !covered && !store.keep_all {
             // Only hashes of names were kept so far: list again, and keep all from now on.
             store.keep_all = true;
-            if !store.others.is_empty() {
-                store.loaded = false;
-                self.send(Command::Watch(read.kind().clone()));
+            if store.has_others() {
+                store.watches.values_mut().for_each(|watched| watched.loaded = false);
+                self.send(Command::Watch(read.kind().clone(), store.watches.keys().cloned().collect()));
             }
         }
-        if !store.loaded {
+        if !store.is_loaded(read.namespace()) {
             store.waiting.insert(reader.clone());
             return None;
         }
@@ -161,25 +195,35 @@ impl Cache {
         let inner = self.lock();
         let mut found = Vec::new();
         for kind in kinds {
-            if let Some(store) = inner.stores.get(kind).filter(|store| store.loaded) {
-                found.extend(store.owned_by(uid).map(|stored| (kind.clone(), stored)));
+            if let Some(store) = inner.stores.get(kind) {
+                let owned = store.owned_by(uid).filter(|one| store.is_loaded(Some(&one.name.namespace)));
+                found.extend(owned.map(|stored| (kind.clone(), stored)));
             }
         }
         found
     }
 
-    /// Why a kind cannot be loaded or followed, if its watch is failing; `reader` is queued when that is over.
-    pub(crate) fn trouble(&self, reader: &PrimaryKey, kind: &Kind) -> Option<String> {
+    /// Why a kind cannot be loaded or followed, in a namespace or anywhere, if its watch is failing; `reader` is queued
+    /// when that is over.
+    pub(crate) fn trouble(
+        &self,
+        reader: &PrimaryKey,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> Option<String> {
         let mut inner = self.lock();
-        let store = inner.stores.get_mut(kind).filter(|store| !store.loaded || store.forbidden)?;
-        let error = store.error.clone()?;
+        let store = inner.stores.get_mut(kind)?;
+        let failing = |watched: &&Watched| watched.error.is_some() && (!watched.loaded || watched.forbidden);
+        let error = store.watches_of(namespace).find(failing)?.error.clone()?;
         store.waiting.insert(reader.clone());
         Some(error)
     }
 
     /// Replaces what `reader` is recorded to have read.
     pub(crate) fn record(&self, reader: &PrimaryKey, uid: &str, reads: &Reads) {
-        self.lock().index.replace(reader, uid, reads);
+        let mut inner = self.lock();
+        inner.index.replace(reader, uid, reads);
+        self.note_unused(&mut inner);
     }
 
     /// Says of which of its own `reader` does not want to hear.
@@ -192,6 +236,34 @@ impl Cache {
         let mut inner = self.lock();
         inner.index.forget(reader);
         inner.statuses.remove(reader);
+        self.note_unused(&mut inner);
+    }
+
+    /// Closes the watch of a kind that nobody has used for a while.
+    pub(crate) fn close_unused(&self, kind: &Kind) {
+        let mut inner = self.lock();
+        let Some(since) = inner.unused.get(kind) else { return };
+        let left = LINGER.saturating_sub(since.elapsed());
+        if !left.is_zero() {
+            self.send(Command::Linger(kind.clone(), left));
+            return;
+        }
+        inner.unused.remove(kind);
+        inner.stores.remove(kind);
+        self.send(Command::Close(kind.clone()));
+    }
+
+    /// Finds out which kinds nobody uses any more, and which are used again.
+    fn note_unused(&self, inner: &mut Inner) {
+        let Inner { stores, index, open, unused, .. } = inner;
+        unused.retain(|kind, _| !index.is_read(kind));
+        let idle = |kind: &&Kind| !open.contains(kind) && !kind.is_external() && !index.is_read(kind);
+        for kind in stores.keys().filter(idle) {
+            if !unused.contains_key(kind) {
+                unused.insert(kind.clone(), Instant::now());
+                self.send(Command::Linger(kind.clone(), LINGER));
+            }
+        }
     }
 
     /// Takes in the answer to a write that `writer` made, so that its next plan sees it. Others whom the change
@@ -199,8 +271,9 @@ impl Cache {
     pub(crate) fn wrote(&self, writer: &PrimaryKey, kind: &Kind, object: DynamicObject) -> Arc<Stored> {
         let stored = Arc::new(Stored::new(object, &self.shares));
         let mut inner = self.lock();
+        self.store(&mut inner, kind);
         let Inner { stores, index, .. } = &mut *inner;
-        let store = stores.entry(kind.clone()).or_default();
+        let Some(store) = stores.get_mut(kind) else { return stored };
         if !store.is_news(&stored) {
             return stored;
         }
@@ -249,10 +322,16 @@ impl Cache {
     }
 
     fn store<'a>(&self, inner: &'a mut MutexGuard<'_, Inner>, kind: &Kind) -> &'a mut Store {
+        let scopes = || -> Vec<Scope> {
+            match self.namespaces.is_empty() || !kind.namespaced() {
+                true => vec![None],
+                false => self.namespaces.iter().cloned().map(Some).collect(),
+            }
+        };
         if !inner.stores.contains_key(kind) {
-            self.send(Command::Watch(kind.clone()));
+            self.send(Command::Watch(kind.clone(), scopes()));
         }
-        inner.stores.entry(kind.clone()).or_insert_with(|| Store::of(kind))
+        inner.stores.entry(kind.clone()).or_insert_with(|| Store::of(kind, scopes()))
     }
 
     fn send(&self, command: Command) {
@@ -262,6 +341,13 @@ impl Cache {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// A watch that is open.
+    fn watched(&mut self, kind: &Kind, scope: &Scope) -> Option<&mut Watched> {
+        self.stores.get_mut(kind)?.watches.get_mut(scope)
     }
 }
 

@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::admission::{Admitted, with_changes};
 use crate::apply::without_nulls;
-use crate::cache::{Reads, Stored};
+use crate::cache::{Reads, Stored, Undecodable};
 use crate::declared::Declared;
 use crate::memo::Derived;
 use crate::plan::{Dependent, Finished, Owner};
 use crate::status::CONDITIONS;
-use crate::world::Source;
+use crate::world::{Looked, Source};
 use crate::{Condition, Halt, Invalid, Kind, ObjectName, Plan, Primary, Status, World};
 
 /// All primaries of one type.
@@ -53,7 +53,7 @@ pub(crate) trait Subject: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Poison {
     #[error("failed to decode {0}: {1}")]
-    Undecodable(ObjectName, #[source] serde_json::Error),
+    Undecodable(ObjectName, #[source] Undecodable),
     #[error("{0}")]
     Undeclared(String),
     #[error("the operator panicked in {0}: {1}")]
@@ -84,6 +84,8 @@ pub(crate) struct Planned {
     pub(crate) dependents: Vec<Dependent>,
     pub(crate) problems: Vec<Condition>,
     pub(crate) halt: Option<Halt>,
+    /// Whether some of what it selected was left out, since it cannot be decoded.
+    pub(crate) left_out: bool,
     pub(crate) panicked: bool,
     pub(crate) reads: Reads,
     /// What it derived, for the next plan.
@@ -92,6 +94,13 @@ pub(crate) struct Planned {
     pub(crate) look_again: Option<Duration>,
     /// Whether the primary itself is to go.
     pub(crate) retire: bool,
+}
+
+impl Planned {
+    /// Whether what it does not have is not wanted.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.halt.is_none() && !self.left_out
+    }
 }
 
 /// The controller of `P` within an operator.
@@ -134,12 +143,16 @@ impl<P: Primary> Controller for ControllerOf<P> {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let undecodable =
             |error| Poison::Undecodable(ObjectName::new(text("namespace"), text("name")), error);
-        let before: P = serde_json::from_value(object.clone()).map_err(undecodable)?;
+        let broken = |error: serde_json::Error| undecodable(Undecodable::from(&error));
+        // From text, so that the error has a place.
+        let whole = object.to_string();
+        let before: P =
+            serde_json::from_str(&whole).map_err(|error| undecodable(Undecodable::of(&whole, &error)))?;
         let warnings = catch("warnings", || before.warnings())?;
         let mut after = before.clone();
         catch("defaults", || after.defaults())?;
         let invalid = catch("validity", || after.validity())?;
-        let tree = |primary: &P| serde_json::to_value(primary).map(without_nulls).map_err(undecodable);
+        let tree = |primary: &P| serde_json::to_value(primary).map(without_nulls).map_err(broken);
         let object = with_changes(object, &tree(&before)?, &tree(&after)?);
         Ok(Admitted { object, invalid, warnings })
     }
@@ -181,7 +194,9 @@ impl<P: Primary> Subject for SubjectOf<P> {
     }
 
     fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison> {
-        let undecodable = |error| Poison::Undecodable(self.owner.name.clone(), error);
+        let undecodable = |error: serde_json::Error| {
+            Poison::Undecodable(self.owner.name.clone(), Undecodable::from(&error))
+        };
         let previous = HasStatus::status(&self.primary);
         let mut tree = previous.map_or(Ok(Value::Null), serde_json::to_value).map_err(undecodable)?;
         if !tree.is_object() {
@@ -195,7 +210,7 @@ impl<P: Primary> Subject for SubjectOf<P> {
         let _ = catch("own_status", || self.primary.own_status(&world, report, &mut status))?;
         let mut tree = serde_json::to_value(&status).map_err(undecodable)?;
         overlay(&mut tree, report);
-        let reads = world.finish().0;
+        let reads = world.finish().reads;
         match self.declared.refuse_reads(&reads) {
             Some(message) => Err(Poison::Undeclared(message)),
             None => Ok((without_nulls(tree), reads)),
@@ -220,11 +235,12 @@ pub(crate) fn planned(
         Ok(result) => result.err(),
         Err(poison) => Some(Halt::failed(PANICKED, poison.to_string())),
     };
-    let problems = problems.into_iter().map(|problem| problem.0).collect();
-    let (reads, derived) = world.finish();
-    let undeclared = declared.refuse_reads(&reads);
+    let Looked { reads, derived, left_out } = world.finish();
+    let undeclared = declared.refuse_reads(&reads).or_else(|| declared.refuse_retirement(retire));
     let halt = undeclared.map(|message| Halt::failed(UNDECLARED, message)).or(halt);
-    Planned { dependents, problems, halt, panicked, reads, derived, look_again, retire }
+    let partial = !left_out.is_empty();
+    let problems = problems.into_iter().map(|problem| problem.0).chain(left_out).collect();
+    Planned { dependents, problems, halt, left_out: partial, panicked, reads, derived, look_again, retire }
 }
 
 /// Replaces the framework's part of a status. Conditions of other types than the framework's are the operator's own.

@@ -21,12 +21,14 @@ pub(crate) struct Declared {
     pub(crate) reaches_out: bool,
     /// Gone before the primary goes.
     pub(crate) stops_first: Vec<Kind>,
+    /// Whether a plan may have the primary deleted.
+    pub(crate) retires: bool,
 }
 
 impl Declared {
     pub(crate) fn of<P: Primary>() -> Self {
         let declared = Self::new(Kind::of::<P>(), P::owns(), P::adjusts(), P::reads(), P::reaches_out());
-        Self { stops_first: P::stops_first(), ..declared }
+        Self { stops_first: P::stops_first(), retires: P::retires(), ..declared }
     }
 
     /// The declarations of a plan that belongs to no custom resource, under a kind that only stands for it.
@@ -36,7 +38,7 @@ impl Declared {
 
     fn new(kind: Kind, owns: Vec<Kind>, adjusts: Vec<Kind>, reads: Vec<Kind>, reaches_out: bool) -> Self {
         let written = owns.iter().chain(&adjusts).cloned().collect();
-        Self { kind, owns, adjusts, reads, written, reaches_out, stops_first: Vec::new() }
+        Self { kind, owns, adjusts, reads, written, reaches_out, stops_first: Vec::new(), retires: false }
     }
 
     /// Whether primaries need a finalizer for what garbage collection does not reach: objects in other namespaces or
@@ -60,6 +62,17 @@ impl Declared {
             self.kind,
             undeclared.plural()
         ))
+    }
+
+    /// What is wrong with having the primary deleted.
+    pub(crate) fn refuse_retirement(&self, retire: bool) -> Option<String> {
+        (retire && !self.retires).then(|| {
+            format!(
+                "the plan of {} retires it, which nothing declares: have `retires` return true, so that the operator's \
+                 role allows it",
+                self.kind
+            )
+        })
     }
 
     /// What is wrong with a dependent of this kind, used like this.

@@ -1,4 +1,5 @@
-//! Events: what is newly wrong with a primary, for `kubectl describe`.
+//! Events: what is newly wrong with a primary, for `kubectl describe`; or with an operator that may not even look at its
+//! primaries, on their definition.
 //!
 //! An Event is posted only when the status comes to say something new, so that neither a retry nor a restart
 //! repeats it. Its name follows from what it says: the same thing said again, by whatever replica or process, is
@@ -13,7 +14,6 @@ use windlass_machinery::Context;
 
 use crate::Kind;
 use crate::content_hash;
-use crate::controller::Controller;
 
 /// The longest note that the API takes.
 const LONGEST_NOTE: usize = 1024;
@@ -24,19 +24,19 @@ pub(crate) fn kind() -> Kind {
     Kind::of::<Event>()
 }
 
-/// A warning about a primary.
+/// A warning about an object, by an operator.
 pub(crate) fn warning(
     context: &Context,
-    controller: &dyn Controller,
-    primary: &Value,
+    operator: &str,
+    (about, object): (&Kind, &Value),
     reason: &str,
     message: &str,
 ) -> DynamicObject {
-    let text = |pointer: &str| primary.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let namespace = text("/metadata/namespace").unwrap_or_else(|| "default".into());
     let name = text("/metadata/name").unwrap_or_default();
     let note: String = message.chars().take(LONGEST_NOTE).collect();
-    let said = content_hash(&(controller.operator(), text("/metadata/uid"), reason, &note));
+    let said = content_hash(&(operator, text("/metadata/uid"), reason, &note));
     let title: String = name.chars().take(LONGEST_NAME - said.len() - 1).collect();
     let event = Event {
         metadata: ObjectMeta {
@@ -45,16 +45,16 @@ pub(crate) fn warning(
             ..ObjectMeta::default()
         },
         event_time: Some(MicroTime(context.now())),
-        reporting_controller: Some(controller.operator().into()),
-        reporting_instance: Some(controller.operator().into()),
+        reporting_controller: Some(operator.into()),
+        reporting_instance: Some(operator.into()),
         action: Some("Reconcile".into()),
         reason: Some(if reason.is_empty() { "Failed".into() } else { reason.into() }),
         note: Some(note),
         type_: Some("Warning".into()),
         regarding: Some(ObjectReference {
-            api_version: Some(controller.kind().api_version()),
-            kind: Some(controller.kind().name().into()),
-            namespace: Some(namespace),
+            api_version: Some(about.api_version()),
+            kind: Some(about.name().into()),
+            namespace: text("/metadata/namespace"),
             name: Some(name),
             uid: text("/metadata/uid"),
             resource_version: text("/metadata/resourceVersion"),

@@ -12,7 +12,7 @@ mod trace;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use cause::{Cause, Causes};
-pub(crate) use diff::changes;
+pub(crate) use diff::{changes, masked};
 pub(crate) use journal::Journal;
 pub(crate) use trace::{Sent, Trace};
 

@@ -19,8 +19,32 @@ pub fn content_hash<T: Serialize + ?Sized>(content: &T) -> String {
 /// A 64-bit hash of a tree, for comparing within this process.
 pub(crate) fn quick_hash(tree: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    sorted_text(tree.clone()).hash(&mut hasher);
+    feed(tree, &mut hasher);
     hasher.finish()
+}
+
+/// Every tree is a tag and what makes it up, so that no two different ones feed the same.
+fn feed(tree: &Value, hasher: &mut DefaultHasher) {
+    match tree {
+        Value::Null => hasher.write_u8(0),
+        Value::Bool(value) => (1u8, value).hash(hasher),
+        Value::Number(number) => (2u8, number).hash(hasher),
+        Value::String(text) => (3u8, text).hash(hasher),
+        Value::Array(items) => {
+            (4u8, items.len()).hash(hasher);
+            items.iter().for_each(|item| feed(item, hasher));
+        }
+        Value::Object(map) => {
+            (5u8, map.len()).hash(hasher);
+            // In the order of the keys, whatever features `serde_json` was built with.
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            for (key, value) in entries {
+                key.hash(hasher);
+                feed(value, hasher);
+            }
+        }
+    }
 }
 
 /// The tree as text with the keys of its maps in order, whatever features `serde_json` was built with.

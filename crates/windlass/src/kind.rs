@@ -1,8 +1,10 @@
 //! Kinds and names of Kubernetes objects, without their types.
 
 use std::any::TypeId;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::{Api, Client, Resource, api::DynamicObject};
@@ -37,8 +39,21 @@ where
 const EXTERNAL: &str = "(external)";
 
 /// A kind of object: group, version, kind, plural and whether it lives in namespaces. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Kind(Arc<Fields>);
+
+impl Ord for Kind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Mostly they are one and the same.
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for Kind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Fields {
@@ -53,7 +68,13 @@ impl Kind {
     /// The kind that `K` stands for.
     #[must_use]
     pub fn of<K: Object>() -> Self {
-        K::kind_of()
+        static KNOWN: RwLock<BTreeMap<TypeId, Kind>> = RwLock::new(BTreeMap::new());
+        let type_id = TypeId::of::<K>();
+        if let Some(kind) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(&type_id) {
+            return kind.clone();
+        }
+        let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry(type_id).or_insert_with(K::kind_of).clone()
     }
 
     /// The kind of external things of one type.
@@ -130,9 +151,12 @@ impl Kind {
         }
     }
 
-    /// Lists and watches of this kind over the whole cluster.
-    pub(crate) fn everywhere(&self, client: &Client) -> Api<DynamicObject> {
-        Api::all_with(client.clone(), &self.resource())
+    /// Lists and watches of this kind in a namespace, or over the whole cluster.
+    pub(crate) fn within(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace.filter(|_| self.0.namespaced) {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource()),
+            None => Api::all_with(client.clone(), &self.resource()),
+        }
     }
 }
 

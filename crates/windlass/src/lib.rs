@@ -79,7 +79,9 @@ mod kind;
 pub mod manifests;
 mod memo;
 mod metrics;
+pub mod olm;
 mod operator;
+mod packed;
 mod permissions;
 mod plan;
 pub mod preview;
@@ -95,7 +97,7 @@ mod status;
 pub mod test;
 mod world;
 
-pub use apply::same_quantity;
+pub use apply::{is_quantity, same_quantity};
 pub use condition::{Condition, State};
 pub use external::{External, ExternalError};
 pub use hash::content_hash;

@@ -6,9 +6,12 @@
 mod deployment;
 mod roles;
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
+pub(crate) use self::deployment::{service, spec as deployment_spec};
 pub use self::roles::roles;
 use crate::admission::{FailurePolicy, Webhooks};
 use crate::apply::without_nulls;
@@ -26,8 +29,11 @@ const COMPONENT: &str = "app.kubernetes.io/component";
 /// How an operator is deployed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// The namespace it runs in; it works in all of them.
+    /// The namespace it runs in.
     pub namespace: String,
+    /// The namespaces it [works in](crate::Runtime::namespaces), with roles in them and none for the whole cluster; all,
+    /// if nothing is said. The arguments must say the same.
+    pub watch_namespaces: Vec<String>,
     /// Whether that namespace is made too.
     pub make_namespace: bool,
     /// The image of its program.
@@ -35,8 +41,11 @@ pub struct Setup {
     /// The program in the image; its entry point if nothing is said.
     pub command: Vec<String>,
     /// The program's arguments. They must have it [lead](crate::Runtime::leader) or [share](crate::Runtime::shards) by
-    /// [`Setup::lease`], and [listen](crate::Runtime::listen) on [`PORT`] of all addresses.
+    /// [`Setup::lease`], and [listen](crate::Runtime::listen) on [`PORT`] of the pod's
+    /// address.
     pub args: Vec<String>,
+    /// Variables of its environment, besides `POD_NAME`, `POD_NAMESPACE` and `POD_IP`.
+    pub env: BTreeMap<String, String>,
     /// How many of it run.
     pub replicas: u32,
     /// Whether they share the objects; else one works and the others stand by.
@@ -62,7 +71,7 @@ impl Setup {
     /// What it has to be allowed when it is deployed like this.
     #[must_use]
     pub fn permissions(&self, operator: &Operator) -> Permissions {
-        let permissions = Permissions::of(operator);
+        let permissions = Permissions::within(operator, &self.watch_namespaces);
         let lease = self.lease(operator);
         let permissions = if self.shards { permissions.shards(&lease) } else { permissions.leader(&lease) };
         if !self.webhooks {

@@ -164,6 +164,10 @@ impl Metrics {
         self.explained.set(as_gauge(moment.explained));
         self.roles.clear();
         self.roles.get_or_create(&Acting { role: moment.role }).set(1);
+        // A kind that is not watched any more is not said to be.
+        for gauges in [&self.cached, &self.bytes, &self.loaded, &self.failing] {
+            gauges.clear();
+        }
         for survey in &moment.kinds {
             let of = cached(&survey.kind);
             self.cached.get_or_create(&of).set(as_gauge(survey.objects));

@@ -1,6 +1,6 @@
 //! An operator: a name and its primaries.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -20,7 +20,10 @@ type Connector = Arc<dyn Fn(Client) -> Arc<dyn AnyExternal> + Send + Sync>;
 pub struct Operator {
     name: String,
     controllers: Vec<Arc<dyn Controller>>,
-    crds: Vec<CustomResourceDefinition>,
+    /// What makes each definition, and whether it is of the version that is stored.
+    definitions: Vec<(fn() -> CustomResourceDefinition, bool)>,
+    /// Made when they are asked for: a schema takes milliseconds, and an operator that runs needs none.
+    crds: OnceLock<Vec<CustomResourceDefinition>>,
     externals: Vec<Arc<dyn AnyExternal>>,
     connectors: Vec<Connector>,
     conversions: Vec<Conversion>,
@@ -34,7 +37,8 @@ impl Operator {
         Self {
             name: name.into(),
             controllers: Vec::new(),
-            crds: Vec::new(),
+            definitions: Vec::new(),
+            crds: OnceLock::new(),
             externals: Vec::new(),
             connectors: Vec::new(),
             conversions: Vec::new(),
@@ -47,7 +51,7 @@ impl Operator {
     #[must_use]
     pub fn manages<P: Primary + CustomResourceExt>(mut self) -> Self {
         self.controllers.push(Arc::new(ControllerOf::<P>::new(&self.name)));
-        self.define(P::crd(), true);
+        self.define(P::crd, true);
         self
     }
 
@@ -55,23 +59,13 @@ impl Operator {
     /// that it manages and back. Objects are stored in the version that it manages.
     #[must_use]
     pub fn serves<V: Object + CustomResourceExt>(mut self) -> Self {
-        self.define(V::crd(), false);
+        self.define(V::crd, false);
         self
     }
 
-    /// Adds a definition, or a version to one.
-    fn define(&mut self, mut crd: CustomResourceDefinition, stored: bool) {
-        let known = self.crds.iter_mut().find(|known| known.metadata.name == crd.metadata.name);
-        let Some(known) = known else {
-            self.crds.push(crd);
-            return;
-        };
-        if stored {
-            std::mem::swap(known, &mut crd);
-        }
-        crd.spec.versions.retain(|new| known.spec.versions.iter().all(|old| old.name != new.name));
-        crd.spec.versions.iter_mut().for_each(|version| version.storage = false);
-        known.spec.versions.append(&mut crd.spec.versions);
+    fn define(&mut self, definition: fn() -> CustomResourceDefinition, stored: bool) {
+        self.definitions.push((definition, stored));
+        self.crds = OnceLock::new();
     }
 
     /// Has it keep something that belongs to no custom resource, for as long as it runs: `plan` adds objects of the
@@ -131,7 +125,11 @@ impl Operator {
     /// The definitions of the kinds that it manages.
     #[must_use]
     pub fn crds(&self) -> &[CustomResourceDefinition] {
-        &self.crds
+        self.crds.get_or_init(|| {
+            let mut crds = Vec::new();
+            self.definitions.iter().for_each(|(definition, stored)| define(&mut crds, definition(), *stored));
+            crds
+        })
     }
 
     /// The kinds that it makes.
@@ -177,4 +175,19 @@ impl Operator {
     pub(crate) fn controllers(&self) -> &[Arc<dyn Controller>] {
         &self.controllers
     }
+}
+
+/// Adds a definition, or a version to one.
+fn define(crds: &mut Vec<CustomResourceDefinition>, mut crd: CustomResourceDefinition, stored: bool) {
+    let known = crds.iter_mut().find(|known| known.metadata.name == crd.metadata.name);
+    let Some(known) = known else {
+        crds.push(crd);
+        return;
+    };
+    if stored {
+        std::mem::swap(known, &mut crd);
+    }
+    crd.spec.versions.retain(|new| known.spec.versions.iter().all(|old| old.name != new.name));
+    crd.spec.versions.iter_mut().for_each(|version| version.storage = false);
+    known.spec.versions.append(&mut crd.spec.versions);
 }

@@ -3,7 +3,7 @@
 //!
 //! | for | requests |
 //! |---|---|
-//! | a primary | `list` and `watch` it, `patch` its status; `patch` itself only where it may need a finalizer |
+//! | a primary | `list` and `watch` it, `patch` its status; `patch` itself only where it may need a finalizer, and `delete` it only where it retires |
 //! | a kind that it owns | `get`, `list`, `watch`; `create` and `patch` (server-side apply needs both); `delete` for pruning |
 //! | a kind that it adjusts | `get`, `list`, `watch`, `patch` |
 //! | a kind that it reads | `get`, `list`, `watch` |
@@ -11,7 +11,8 @@
 //! | the leader's Lease | `create`, and `get` and `update` that one |
 //! | the Leases of shards | `get`, `list`, `create`, `update`, `delete` |
 //!
-//! Leases and what webhooks need are in one namespace, and so are the permissions for them. Owner references are made
+//! Leases and what webhooks need are in one namespace, and so are the permissions for them. All else is allowed in the
+//! whole cluster, or in the namespaces that the operator is limited to. Owner references are made
 //! without `blockOwnerDeletion`, so that no permission on finalizers is needed for them.
 
 mod rules;
@@ -25,9 +26,12 @@ use kube::ResourceExt as _;
 
 use self::rules::Rules;
 use crate::controller::Controller as _;
+use crate::declared::Declared;
 use crate::replica::Arrangement;
 use crate::{Kind, LeaseName, Operator, admission, event};
 
+const READ: &[&str] = &["get", "list", "watch"];
+const MAKE: &[&str] = &["create", "patch", "delete"];
 const COUNT_EVENTS: &[&str] = &["create", "get", "patch"];
 const RENEW: &[&str] = &["get", "update"];
 const SHARE: &[&str] = &["get", "list", "create", "update", "delete"];
@@ -44,20 +48,38 @@ impl Permissions {
     /// What an operator needs that runs alone, and whose definitions somebody else installs.
     #[must_use]
     pub fn of(operator: &Operator) -> Self {
-        let mut cluster = Rules::default();
+        Self::within(operator, [""; 0])
+    }
+
+    /// The same for one that works only in these namespaces, if there are any: what its kinds need is allowed there and
+    /// nowhere else. What is in no namespace, and what [`needs`](Operator::needs) says, is allowed in the whole cluster.
+    #[must_use]
+    pub fn within(operator: &Operator, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let mut places = Places::default();
         for controller in operator.controllers() {
             let declared = controller.declared();
-            cluster.allow(&declared.kind, &["list", "watch"]);
-            cluster.allow_part(&declared.kind, "status", &["patch"]);
+            let rules = places.of(&declared.kind);
+            rules.allow(&declared.kind, &["list", "watch"]);
+            rules.allow_part(&declared.kind, "status", &["patch"]);
             if declared.needs_finalizer() || !operator.externals().is_empty() {
-                cluster.allow(&declared.kind, &["patch"]);
+                rules.allow(&declared.kind, &["patch"]);
             }
-            cluster.allow(&event::kind(), COUNT_EVENTS);
-            cluster.allow_declared(declared);
+            if declared.retires {
+                rules.allow(&declared.kind, &["delete"]);
+            }
+            // Of what is in no namespace, Events are in `default`.
+            rules.allow(&event::kind(), COUNT_EVENTS);
+            places.allow_declared(declared);
         }
-        operator.standing().iter().for_each(|plan| cluster.allow_declared(plan.declared()));
+        operator.standing().iter().for_each(|plan| places.allow_declared(plan.declared()));
+        let Places { mut cluster, each } = places;
         operator.needed().iter().for_each(|rule| cluster.add(rule));
-        Self { cluster, namespaces: BTreeMap::new() }
+        let namespaces: BTreeMap<String, Rules> =
+            namespaces.into_iter().map(|namespace| (namespace.into(), each.clone())).collect();
+        if namespaces.is_empty() {
+            cluster.merge(&each);
+        }
+        Self { cluster, namespaces }
     }
 
     /// And what it needs to be one of several replicas that stand by for each other.
@@ -130,6 +152,34 @@ impl Permissions {
     #[must_use]
     pub fn requests(&self) -> BTreeSet<String> {
         self.namespaces.values().chain([&self.cluster]).flat_map(Rules::requests).collect()
+    }
+}
+
+/// Rules by where they are needed.
+#[derive(Default)]
+struct Places {
+    /// For kinds that are in no namespace.
+    cluster: Rules,
+    /// For the others, in each namespace that the operator works in.
+    each: Rules,
+}
+
+impl Places {
+    fn of(&mut self, kind: &Kind) -> &mut Rules {
+        if kind.namespaced() { &mut self.each } else { &mut self.cluster }
+    }
+
+    /// What a plan needs for the kinds that it declares.
+    fn allow_declared(&mut self, declared: &Declared) {
+        for kind in &declared.owns {
+            self.of(kind).allow(kind, MAKE);
+        }
+        for kind in &declared.adjusts {
+            self.of(kind).allow(kind, &["patch"]);
+        }
+        for kind in declared.written.iter().chain(&declared.reads) {
+            self.of(kind).allow(kind, READ);
+        }
     }
 }
 

@@ -71,7 +71,8 @@ impl Plan {
         self.look_again = Some(self.look_again.map_or(after, |sooner| sooner.min(after)));
     }
 
-    /// Has the primary itself deleted, once all is as planned: its time has come.
+    /// Has the primary itself deleted, once all is as planned: its time has come. Its type must
+    /// [declare](crate::Primary::retires) it.
     pub fn retire(&mut self) {
         self.retire = true;
     }
@@ -80,6 +81,11 @@ impl Plan {
     pub fn keep<K: Object>(&mut self, observed: &K) -> Handle<K> {
         let keep = Dependent { keep: true, ..Dependent::new(Kind::of::<K>(), ObjectName::of(observed)) };
         self.push(keep)
+    }
+
+    /// Leaves each of these objects of the primary as it was observed.
+    pub fn keep_each<'a, K: Object>(&mut self, observed: impl IntoIterator<Item = &'a K>) -> Vec<Handle<K>> {
+        observed.into_iter().map(|object| self.keep(object)).collect()
     }
 
     /// Reports something that is wrong without stopping the plan: the primary becomes Degraded.

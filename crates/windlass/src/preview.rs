@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
+use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_machinery::Context;
 
@@ -29,7 +30,7 @@ const ROUNDS: usize = 16;
 const NEW: &str = "00000000-0000-0000-0000-000000000000";
 
 /// What would be done for one primary.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Preview {
     /// The primary: `Monocle default/sample`.
     pub primary: String,
@@ -40,20 +41,38 @@ pub struct Preview {
 }
 
 /// One thing that would be done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Step {
     /// What would be done.
     pub verb: Verb,
     /// To what: `Deployment default/sample-api`.
     pub object: String,
     /// The fields that would change. Values of Secrets are masked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// The whole object, where it would be made. Values of Secrets are masked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Value>,
     /// When, or why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
+impl Step {
+    fn new(verb: Verb, object: String, note: Option<String>) -> Self {
+        Self { verb, object, changes: Vec::new(), manifest: None, note }
+    }
+
+    /// Something that would be made.
+    fn create(dependent: &Dependent) -> Self {
+        let manifest = Some(explain::masked(&dependent.kind, &dependent.desired));
+        Self { manifest, ..Self::new(Verb::Create, title(dependent), None) }
+    }
+}
+
 /// What would be done to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Verb {
     /// It is not there, and would be made.
     Create,
@@ -185,7 +204,10 @@ async fn one(
     preview.notes.extend(problems.map(|problem| problem.message.clone()));
     match &planned.halt {
         Some(halt) => preview.notes.push(format!("the plan goes no further yet: {halt}")),
-        None => preview.steps.extend(pruned(snapshot, controller, stored, &planned).await?),
+        None if planned.is_complete() => {
+            preview.steps.extend(pruned(snapshot, controller, stored, &planned).await?);
+        }
+        None => preview.notes.push("nothing would be deleted as long as something cannot be decoded".into()),
     }
     Ok(preview)
 }
@@ -234,14 +256,14 @@ impl Walk<'_> {
         let adopt = self.wishes.adopts(dependent);
         let action = decide(dependent, observed.as_deref(), self.subject.owner(), made, adopt);
         let before = observed.as_ref().map(|observed| observed.value());
-        let step = |verb, note| Step { verb, object: title(dependent), changes: Vec::new(), note };
+        let step = |verb, note| Step::new(verb, title(dependent), note);
         let changed = |before: &Value| explain::changes(&dependent.kind, before, &dependent.desired, false);
         Ok(match (action, before) {
             (Action::Nothing, _) => None,
             (Action::Leave(condition), _) => Some(step(Verb::Leave, Some(condition.message))),
             (Action::Create, _) => {
                 snapshot.put(&dependent.kind, made_of(dependent, None));
-                Some(step(Verb::Create, None))
+                Some(Step::create(dependent))
             }
             (Action::Apply(path), before) => {
                 let before = before.unwrap_or_default();
@@ -269,13 +291,12 @@ impl Walk<'_> {
         if !differs || self.wishes.ignores(dependent) {
             return Ok(None);
         }
-        Ok(Some(Step {
-            verb: if now.is_some() { Verb::Change } else { Verb::Create },
-            object: title(dependent),
-            changes: now.map_or_else(Vec::new, |now| {
-                explain::changes(&dependent.kind, &now, &dependent.desired, false)
-            }),
-            note: None,
+        Ok(Some(match now {
+            None => Step::create(dependent),
+            Some(now) => Step {
+                changes: explain::changes(&dependent.kind, &now, &dependent.desired, false),
+                ..Step::new(Verb::Change, title(dependent), None)
+            },
         }))
     }
 
@@ -310,16 +331,13 @@ async fn pruned(
         return Ok(steps);
     }
     let ours = ListParams::default().labels(&format!("{MANAGED_BY}={}", controller.operator()));
+    let own = Some(primary.name.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let place = own.filter(|_| !controller.declared().reaches_out);
     for kind in controller.owns() {
-        for stored in snapshot.list(kind, None, &ours).await? {
+        for stored in snapshot.list(kind, place, &ours).await? {
             let wanted = |one: &Dependent| one.kind == *kind && one.name == stored.name;
             if stored.owners.contains(&primary.uid) && !planned.dependents.iter().any(wanted) {
-                steps.push(Step {
-                    verb: Verb::Delete,
-                    object: format!("{kind} {}", stored.name),
-                    changes: Vec::new(),
-                    note: None,
-                });
+                steps.push(Step::new(Verb::Delete, format!("{kind} {}", stored.name), None));
             }
         }
     }

@@ -45,6 +45,13 @@ pub trait Primary: Object + HasStatus<Status: Serialize + DeserializeOwned + Def
         Vec::new()
     }
 
+    /// Whether [`plan`](Self::plan) may have the primary itself deleted ([`Plan::retire`]), which the operator must be
+    /// allowed to do.
+    #[must_use]
+    fn retires() -> bool {
+        false
+    }
+
     /// Fills in what the user left out and the schema cannot say.
     fn defaults(&mut self) {}
 

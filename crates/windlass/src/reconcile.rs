@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -106,7 +107,8 @@ impl Reconciler {
             // All primaries are queued again when this replica may write more than now.
             return;
         }
-        let wishes = Wishes::of(&stored.value());
+        let tree = stored.value();
+        let wishes = Wishes::of(&tree);
         let began = Instant::now();
         let causes = causes.texts();
         let span = tracing::info_span!(
@@ -132,6 +134,7 @@ impl Reconciler {
             requests: &requests.under(permit.clone(), Some(Arc::clone(&trace))),
             key,
             stored,
+            tree,
             memory: self.memories.of(key),
             wishes,
             trace: &trace,
@@ -217,6 +220,8 @@ struct Pass<'a> {
     requests: &'a Requests,
     key: &'a PrimaryKey,
     stored: Arc<Stored>,
+    /// The primary as a tree.
+    tree: Value,
     memory: Arc<Memory>,
     /// What the primary's annotations ask for.
     wishes: Wishes,
@@ -258,9 +263,14 @@ impl Pass<'_> {
             // Queued again when it is loaded.
             return if findings.retry { Next::Retry } else { Next::Settled };
         }
-        let written = self.report(Some(subject.as_ref()), &mut findings).await;
-        if findings.retire && !findings.retry {
-            findings.retry = !self.retire().await;
+        let mut written = self.report(Some(subject.as_ref()), &mut findings).await;
+        if findings.retire
+            && !findings.retry
+            && let Err(why) = self.retire().await
+        {
+            findings.problems.push(why);
+            findings.retry = true;
+            written = self.report(Some(subject.as_ref()), &mut findings).await;
         }
         match (findings.retry, written, findings.look_again) {
             (true, ..) | (_, Err(()), _) => Next::Retry,
@@ -270,16 +280,21 @@ impl Pass<'_> {
         }
     }
 
-    /// Deletes the primary; false if that failed.
-    async fn retire(&self) -> bool {
+    /// Deletes the primary.
+    async fn retire(&self) -> Result<(), Condition> {
         tracing::info!(primary = %self.key.name, "its time has come");
-        match self.requests.delete(self.controller.kind(), &self.stored).await {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!(primary = %self.key.name, %error, "failed to delete it");
-                false
-            }
-        }
+        let deleted = self.requests.delete(self.controller.kind(), &self.stored).await;
+        deleted.map_err(|error| {
+            let message = format!("its time has come, but it could not be deleted: {error}");
+            Condition { message, ..error.into() }
+        })
+    }
+
+    /// The namespace of all that this primary owns; `None` if that may be anywhere.
+    fn own_namespace(&self) -> Option<&str> {
+        let namespace = self.key.name.namespace.as_str();
+        let declared = self.controller.declared();
+        (!namespace.is_empty() && !declared.reaches_out).then_some(namespace)
     }
 
     /// Reports an object that cannot be worked on until it changes.
@@ -313,16 +328,17 @@ impl Pass<'_> {
             findings.problems.extend(planned.problems.iter().cloned());
             findings.retry |= planned.panicked;
             findings.look_again = planned.look_again;
-            let kinds: BTreeSet<&Kind> = planned.reads.iter().map(Read::kind).collect();
-            for kind in kinds {
-                self.note_trouble(kind, &mut findings);
+            let places: BTreeSet<_> =
+                planned.reads.iter().map(|read| (read.kind(), read.namespace())).collect();
+            for (kind, namespace) in places {
+                self.note_trouble(kind, namespace, &mut findings);
             }
             self.cache().unwatch(self.key, unwatched(&planned));
             if let Some(halt) = &planned.halt {
                 self.note_halt(&planned, halt.condition(), &mut findings);
             }
             if !wrote {
-                if planned.halt.is_none() {
+                if planned.is_complete() {
                     self.prune(subject, &planned, &mut findings).await;
                     self.let_go(subject, &planned, &mut findings).await;
                     findings.retire = planned.retire;
@@ -356,14 +372,14 @@ impl Pass<'_> {
     }
 
     fn note_loading(&self, kind: &Kind, findings: &mut Findings) {
-        if !self.note_trouble(kind, findings) {
+        if !self.note_trouble(kind, None, findings) {
             findings.loading = true;
         }
     }
 
-    /// Reports a kind whose watch is failing; true if it is.
-    fn note_trouble(&self, kind: &Kind, findings: &mut Findings) -> bool {
-        let Some(trouble) = self.cache().trouble(self.key, kind) else {
+    /// Reports a kind whose watch is failing, in a namespace or anywhere; true if it is.
+    fn note_trouble(&self, kind: &Kind, namespace: Option<&str>, findings: &mut Findings) -> bool {
+        let Some(trouble) = self.cache().trouble(self.key, kind, namespace) else {
             return false;
         };
         if !findings.problems.iter().any(|problem| problem.message == trouble) {

@@ -60,6 +60,7 @@ pub struct Runtime {
     port: Port,
     webhooks: Option<Webhooks>,
     webhooks_listener: Option<TcpListener>,
+    namespaces: BTreeSet<String>,
     endpoint: Endpoint,
     shared: Arc<admission::Shared>,
 }
@@ -113,6 +114,7 @@ impl Runtime {
             port: Port::default(),
             webhooks: None,
             webhooks_listener: None,
+            namespaces: BTreeSet::new(),
             endpoint: Endpoint::default(),
             shared: Arc::default(),
         }
@@ -135,6 +137,14 @@ impl Runtime {
     #[must_use]
     pub fn install_crds(self) -> Self {
         Self { install: true, ..self }
+    }
+
+    /// Works only in these namespaces, with roles in them and none for the whole cluster, as far as its kinds are in
+    /// namespaces. What its operators look for elsewhere is not there.
+    #[must_use]
+    pub fn namespaces(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.namespaces.extend(names.into_iter().map(Into::into));
+        self
     }
 
     /// Works only while it holds this Lease, so that of several replicas one works and the others stand by with warm
@@ -201,7 +211,7 @@ impl Runtime {
     pub fn permissions(&self) -> Permissions {
         let mut all = Permissions::default().arranged(&self.arrangement);
         for operator in &self.operators {
-            all = all.and(&Permissions::of(operator));
+            all = all.and(&Permissions::within(operator, &self.namespaces));
             if self.install {
                 all = all.install_crds(operator);
             }
@@ -257,6 +267,7 @@ impl Runtime {
     fn serve_webhooks(&mut self, replica: &Replica, keepers: &mut JoinSet<()>) -> Result<JoinSet<()>, Error> {
         let mut serving = JoinSet::new();
         let Some(webhooks) = &self.webhooks else { return Ok(serving) };
+        let webhooks = &webhooks.clone().within(&self.namespaces);
         self.endpoint.open(self.operators.clone()).map_err(|error| Error::Webhooks(error.to_string()))?;
         let (endpoint, shared) = (self.endpoint.clone(), Arc::clone(&self.shared));
         let permit = replica.permit(admission::KEY);
@@ -303,7 +314,8 @@ impl Runtime {
             .collect();
         let queue = Arc::new(Queue::new(self.context.clone()));
         let primaries = controllers.iter().map(|controller| controller.kind().clone()).collect();
-        let cache = Arc::new(Cache::new(Arc::clone(&queue), commands, primaries, names.clone()));
+        let cache = Cache::new(Arc::clone(&queue), commands, primaries, names.clone());
+        let cache = Arc::new(cache.within(&self.namespaces));
         for controller in &controllers {
             cache.open(controller.kind());
             controller.declared().written.iter().for_each(|kind| cache.open(kind));
@@ -347,7 +359,7 @@ impl Runtime {
             employ(&mut workers, self.workers);
         }
         let mut grants = replica.grants();
-        let mut watches: BTreeMap<Kind, AbortHandle> = BTreeMap::new();
+        let mut watches: BTreeMap<Kind, Vec<AbortHandle>> = BTreeMap::new();
         loop {
             let command = tokio::select! {
                 () = &mut shutdown => break,
@@ -385,7 +397,7 @@ impl Runtime {
             };
             let (cache, client, context) = (Arc::clone(&cache), self.client.clone(), self.context.clone());
             match command {
-                Command::Watch(kind) if kind.is_external() => {
+                Command::Watch(kind, _) if kind.is_external() => {
                     if let Some(external) = externals.get(&kind) {
                         tasks.spawn(external::attend(cache, Arc::clone(external)));
                     }
@@ -395,12 +407,28 @@ impl Runtime {
                         tasks.spawn(external::observe(cache, context, Arc::clone(external), name));
                     }
                 }
-                Command::Watch(kind) => {
-                    let metrics = Arc::clone(&metrics);
-                    let task = tasks.spawn(fill(cache, client, context, metrics, kind.clone()));
-                    if let Some(former) = watches.insert(kind, task) {
-                        former.abort();
+                Command::Watch(kind, scopes) => {
+                    let mut open = Vec::new();
+                    for scope in scopes {
+                        let (cache, client, context) = (Arc::clone(&cache), client.clone(), context.clone());
+                        let metrics = Arc::clone(&metrics);
+                        open.push(tasks.spawn(fill(cache, client, context, metrics, kind.clone(), scope)));
                     }
+                    watches.insert(kind, open).into_iter().flatten().for_each(|former| former.abort());
+                }
+                Command::Linger(kind, pause) => {
+                    tasks.spawn(async move {
+                        tokio::time::sleep(pause).await;
+                        cache.close_unused(&kind);
+                    });
+                }
+                Command::Close(kind) => {
+                    watches.remove(&kind).into_iter().flatten().for_each(|watch| watch.abort());
+                }
+                Command::Tell(kind, why) => {
+                    tracing::error!("{why}");
+                    let reconciler = Arc::clone(&reconciler);
+                    tasks.spawn(async move { reconciler.tell_blind(&kind, &why).await });
                 }
                 Command::Fetch(kind, name) => {
                     tasks.spawn(fetch(cache, client, context, kind, name));

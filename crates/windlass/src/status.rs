@@ -29,9 +29,9 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DependentStatus {
-    /// How it is.
+    /// How it is: `Ready`, `Pending`, `Failed`, or a name that its operator has for its state.
     #[serde(rename = "type")]
-    pub state: State,
+    pub state: String,
     /// Its kind.
     pub dependent_type: String,
     /// Its name.
@@ -86,8 +86,8 @@ impl Status {
     #[must_use]
     pub fn line(&self, kind: &Kind, name: &str) -> String {
         match self.dependent(kind, name) {
-            Some(entry) if entry.message.is_empty() => format!("{:?}", entry.state),
-            Some(entry) => format!("{:?}: {}", entry.state, entry.message),
+            Some(entry) if entry.message.is_empty() => entry.state.clone(),
+            Some(entry) => format!("{}: {}", entry.state, entry.message),
             None => "Pending".into(),
         }
     }
@@ -176,12 +176,21 @@ impl Status {
     }
 }
 
+impl DependentStatus {
+    /// Whether it says that the dependent is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.state == State::Ready.to_string()
+    }
+}
+
 impl Outcome {
     fn entry(&self, previous: &Status, now: &Time) -> DependentStatus {
         let before = previous.entry(&self.type_name, &self.name.name);
-        let unchanged = before.filter(|before| before.state == self.condition.state);
+        let state = self.condition.title();
+        let unchanged = before.filter(|before| before.state == state);
         DependentStatus {
-            state: self.condition.state,
+            state,
             dependent_type: self.type_name.clone(),
             dependent_name: self.name.name.clone(),
             last_transition_time: unchanged

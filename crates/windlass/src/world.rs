@@ -28,6 +28,17 @@ pub struct World {
     fickle: Cell<bool>,
     /// The derived values that were made or handed out.
     derived: RefCell<Vec<Arc<Derived>>>,
+    /// What was selected and could not be decoded.
+    left_out: RefCell<Vec<Condition>>,
+}
+
+/// What is left of a world after a plan.
+pub(crate) struct Looked {
+    pub(crate) reads: Reads,
+    /// Derived values that the next plan may want again.
+    pub(crate) derived: Vec<Arc<Derived>>,
+    /// What was selected and could not be decoded.
+    pub(crate) left_out: Vec<Condition>,
 }
 
 impl World {
@@ -43,6 +54,7 @@ impl World {
             seen: None,
             fickle: Cell::new(false),
             derived: RefCell::default(),
+            left_out: RefCell::default(),
         }
     }
 
@@ -97,14 +109,28 @@ impl World {
             .map_err(|error| Halt::failed("Undecodable", format!("failed to decode {kind} {id}: {error}")))
     }
 
-    /// All objects that match, ordered by namespace and name.
+    /// All objects that match, ordered by namespace and name. One that cannot be decoded is left out: the primary
+    /// becomes Degraded and says which, the plan goes on with the others, and nothing is pruned meanwhile.
     ///
     /// # Errors
     /// Halts while the kind, or the namespaces that the query selects by label, are not loaded.
     pub fn select<K: Object>(&self, query: &Query) -> Result<Vec<K>, Halt> {
         let kind = Kind::of::<K>();
         let found = self.found::<K>(query)?;
-        found.iter().map(|stored| decode(&kind, stored)).collect()
+        Ok(found.iter().filter_map(|stored| self.decoded(&kind, stored)).collect())
+    }
+
+    /// One of several objects, unless it has to be left out.
+    fn decoded<K: Object>(&self, kind: &Kind, stored: &Stored) -> Option<K> {
+        let outcome = decode(kind, stored);
+        if let Err(halt) = &outcome {
+            let mut left_out = self.left_out.borrow_mut();
+            if !left_out.contains(halt.condition()) {
+                left_out.push(halt.condition().clone());
+            }
+            self.fickle.set(true);
+        }
+        outcome.ok()
     }
 
     /// What a query selects.
@@ -151,9 +177,13 @@ impl World {
         self.source.random(key, length)
     }
 
-    /// What was read, and the derived values that the next plan may want again.
-    pub(crate) fn finish(self) -> (Reads, Vec<Arc<Derived>>) {
-        (self.reads.into_inner(), self.derived.into_inner())
+    /// What was looked at.
+    pub(crate) fn finish(self) -> Looked {
+        Looked {
+            reads: self.reads.into_inner(),
+            derived: self.derived.into_inner(),
+            left_out: self.left_out.into_inner(),
+        }
     }
 
     fn read(&self, kind: &Kind, name: ObjectName) -> Result<Option<Arc<Stored>>, Halt> {

@@ -103,6 +103,34 @@ async fn a_missing_permission_is_named_with_its_verb_and_resource() {
     }
 }
 
+/// Neither can be said in a status.
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_may_not_write_statuses_or_see_its_primaries_says_so_in_an_event() {
+    for (verb, resource, about) in
+        [("patch", "boats/status", "Boat"), ("list", "boats", "CustomResourceDefinition")]
+    {
+        let mut harbour = Harbour::start(Marina::default().operator()).await;
+        forbid(&harbour, verb, resource).await;
+        harbour.restart().await;
+        harbour.put(&boat(json!({"text": "one"}))).await;
+        let missing = format!("cannot {verb} resource \"{resource}\"");
+        let events: Api<Event> = Api::all(harbour.client());
+        let said = async || {
+            let all = events.list(&Default::default()).await.unwrap().items.into_iter();
+            let about = all.filter(|event| {
+                event.regarding.as_ref().is_some_and(|one| one.kind.as_deref() == Some(about))
+            });
+            about
+                .filter(|event| event.note.as_deref().unwrap_or_default().contains(&missing))
+                .collect::<Vec<_>>()
+        };
+        harbour.until("an Event that says so", async || !said().await.is_empty()).await;
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let said = said().await;
+        assert_eq!((said.len(), said[0].series.as_ref()), (1, None), "said once: {said:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_allowed_that_is_never_used() {
     let marina = Marina::default();
@@ -215,6 +243,7 @@ impl Primary for Dinghy {
             "reach" => {
                 drop(plan.add(ConfigMap { metadata: metadata(Some("kube-system")), ..ConfigMap::default() }))
             }
+            "retire" => plan.retire(),
             _ => {}
         }
         Ok(())
@@ -237,6 +266,7 @@ async fn what_a_plan_does_without_declaring_it_is_refused_with_the_way_out() {
         ("make", "`owns` of Dinghy declares: add Kind::of::<Secret>() there"),
         ("adjust", "`adjusts` of Dinghy declares: add Kind::of::<Secret>() there"),
         ("reach", "have `reaches_out` return true"),
+        ("retire", "have `retires` return true"),
     ] {
         let dinghy = json!({"apiVersion": "example.org/v1", "kind": "Dinghy", "metadata": {"name": "d"},
             "spec": {"what": what}});

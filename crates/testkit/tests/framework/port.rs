@@ -181,6 +181,48 @@ async fn it_is_served_over_http() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_no_plan_reads_any_more_is_not_watched_any_more() {
+    let fleet = Fleet::start().await;
+    let process = Process::start(fleet.runtime("replica-a"));
+    let secret = Secret {
+        metadata: ObjectMeta { name: Some("tokens".into()), ..ObjectMeta::default() },
+        ..Secret::default()
+    };
+    api::<Secret>(&fleet).create(&PostParams::default(), &secret).await.unwrap();
+    fleet.boats(1, "one").await;
+    fleet.until_done(1, "one").await;
+    let watched = || process.port.get("/metrics").body.contains(r#"windlass_watch_loaded{kind="Secret""#);
+    assert!(!watched());
+    change(&fleet, json!({"secret": "tokens"})).await;
+    assert!(watched());
+    change(&fleet, json!({"secret": null})).await;
+    assert!(watched(), "it may soon be wanted again");
+    sleep(Duration::from_secs(900)).await;
+    assert!(!watched());
+    let before = fleet.requests("replica-a");
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(fleet.requests("replica-a"), before);
+    change(&fleet, json!({"secret": "tokens"})).await;
+    assert!(watched());
+    assert!(api::<ConfigMap>(&fleet).get_opt("boat-0-secret").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_outside_kubernetes_is_named_as_the_cause() {
+    let fleet = Fleet::start().await;
+    let process = Process::start(fleet.runtime("replica-a"));
+    fleet.boats(1, "one").await;
+    fleet.until_done(1, "one").await;
+    change(&fleet, json!({"berth": "b1", "length": 3})).await;
+    fleet.marina.berths.lock().unwrap().insert("b1".into(), 1);
+    sleep(Duration::from_secs(60)).await;
+    let explained = explanation(&process);
+    let pass =
+        explained.passes.iter().rfind(|pass| pass.writes.iter().any(|write| write.object == "Berth b1"));
+    assert_eq!(pass.unwrap().causes, ["Berth b1 changed"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_operators_in_a_process_share_their_watches() {
     let fleet = Fleet::start().await;
     let other = windlass::Operator::new("other").manages::<Boat>();

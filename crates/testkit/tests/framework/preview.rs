@@ -41,6 +41,8 @@ async fn what_would_be_made_is_shown_to_the_end_and_not_made() {
             .await;
     assert_eq!(steps(&shown), [(Verb::Create, "ConfigMap default/ada"), (Verb::Create, "Berth b1")]);
     assert_eq!(shown.notes, ["the plan goes no further yet: Secret key is not there"]);
+    let manifest = shown.steps[0].manifest.as_ref().unwrap();
+    assert_eq!((&manifest["data"]["text"], &manifest["kind"]), (&json!("x"), &json!("ConfigMap")));
     assert!(shown.changes_something() && marina.berth("b1").is_none());
 }
 

@@ -45,6 +45,7 @@ pub struct Webhooks {
     secret: ObjectName,
     failure_policy: FailurePolicy,
     timeout: u8,
+    namespaces: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +53,9 @@ enum Place {
     Service(ObjectName, u16),
     Url { base: String, host: String },
 }
+
+/// The label that every namespace has, and that is its name.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// What a role has to allow for webhooks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,13 +97,18 @@ impl Webhooks {
     }
 
     fn at(place: Place, secret: ObjectName) -> Self {
-        Self { place, secret, failure_policy: FailurePolicy::default(), timeout: 5 }
+        Self { place, secret, failure_policy: FailurePolicy::default(), timeout: 5, namespaces: Vec::new() }
     }
 
     /// Keeps the certificates in another Secret.
     #[must_use]
     pub fn secret(self, secret: ObjectName) -> Self {
         Self { secret, ..self }
+    }
+
+    /// Asks only about objects in these namespaces, if there are any, and in none.
+    pub(crate) fn within<'a>(self, namespaces: impl IntoIterator<Item = &'a String>) -> Self {
+        Self { namespaces: namespaces.into_iter().cloned().collect(), ..self }
     }
 
     /// What becomes of a write when nobody answers for it.
@@ -206,7 +215,7 @@ impl Webhooks {
         let resource = format!("{}.{}", kind.plural(), kind.group());
         let path = format!("{path}/{}/{resource}", controller.operator());
         // What is deleted is never asked about, nor what only has a new status.
-        json!({
+        let mut entry = json!({
             "name": format!("{verb}.{resource}"),
             "admissionReviewVersions": ["v1"],
             "clientConfig": self.client(&path, bundle),
@@ -225,7 +234,13 @@ impl Webhooks {
             },
             "sideEffects": "None",
             "timeoutSeconds": self.timeout,
-        })
+        });
+        if !self.namespaces.is_empty() && kind.namespaced() {
+            entry["namespaceSelector"] = json!({"matchExpressions": [
+                {"key": NAMESPACE_NAME, "operator": "In", "values": self.namespaces},
+            ]});
+        }
+        entry
     }
 
     fn client(&self, path: &str, bundle: &str) -> Value {

@@ -7,6 +7,8 @@
 //! those of other managers) do not matter. How the server merges a list is read off the share too: `k:` items by
 //! key, `v:` items as a set, none of them as one value.
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value};
 
 use super::quantity::same_quantity;
@@ -14,6 +16,13 @@ use super::quantity::same_quantity;
 /// Fields whose texts, and those below them, are quantities.
 const QUANTITIES: [&str; 8] =
     ["limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor", "storage"];
+
+static NOTHING: Value = Value::Null;
+
+fn none() -> &'static Map<String, Value> {
+    static NONE: OnceLock<Map<String, Value>> = OnceLock::new();
+    NONE.get_or_init(Map::new)
+}
 
 /// The path of the first difference, or nothing if an apply would change nothing.
 ///
@@ -29,41 +38,43 @@ pub(crate) fn difference_in_value(desired: &Value, observed: &Value, share: &Val
 }
 
 fn compare(desired: &Value, observed: &Value, share: &Value, strictness: Strictness) -> Option<String> {
-    let fields = |object: &Value| -> Map<String, Value> {
-        let all = object.as_object().into_iter().flatten();
-        let but_names = all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
-        but_names.map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    let metadata = |object: &Value| -> Map<String, Value> {
-        let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
-        let ours =
-            metadata.filter(|(key, _)| matches!(key.as_str(), "labels" | "annotations" | "finalizers"));
-        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    let nothing = Value::Object(Map::new());
-    let mut share = share.clone();
-    let owned_metadata = share.as_object_mut().and_then(|share| share.remove("f:metadata"));
+    fn map(object: Option<&Value>) -> &Map<String, Value> {
+        object.and_then(Value::as_object).unwrap_or_else(|| none())
+    }
     let mut walk = Walk { path: Vec::new(), strictness };
     walk.enter("metadata", |walk| {
-        walk.map(&metadata(desired), &metadata(observed), owned_metadata.as_ref().unwrap_or(&nothing))
+        let owned = share.get("f:metadata").unwrap_or(&NOTHING);
+        let ours = |key: &str| matches!(key, "labels" | "annotations" | "finalizers");
+        walk.map(map(desired.get("metadata")), map(observed.get("metadata")), owned, ours)
     })
-    .or_else(|| walk.map(&fields(desired), &fields(observed), &share))
+    .or_else(|| {
+        let ours = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata");
+        walk.map(map(Some(desired)), map(Some(observed)), share, ours)
+    })
 }
 
 /// Removes `null`s: a field that is not set is not desired.
-pub(crate) fn without_nulls(value: Value) -> Value {
+pub(crate) fn without_nulls(mut value: Value) -> Value {
+    remove_nulls(&mut value);
+    value
+}
+
+fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            let set = map.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(set.map(|(key, value)| (key, without_nulls(value))).collect())
+            // Most maps have none, and stay as they are.
+            if map.values().any(Value::is_null) {
+                map.retain(|_, value| !value.is_null());
+            }
+            map.values_mut().for_each(remove_nulls);
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
 }
 
-struct Walk {
-    path: Vec<String>,
+struct Walk<'a> {
+    path: Vec<&'a str>,
     strictness: Strictness,
 }
 
@@ -74,27 +85,28 @@ enum Strictness {
     Anybodys,
 }
 
-impl Walk {
-    fn value(&mut self, desired: &Value, observed: &Value, owned: &Value) -> Option<String> {
+impl<'a> Walk<'a> {
+    fn value(&mut self, desired: &'a Value, observed: &'a Value, owned: &'a Value) -> Option<String> {
         let atomic = owned.as_object().is_none_or(Map::is_empty);
         match desired {
             Value::Object(map) if !atomic => {
-                let empty = Map::new();
-                self.map(map, observed.as_object().unwrap_or(&empty), owned)
+                self.map(map, observed.as_object().unwrap_or_else(|| none()), owned, |_| true)
             }
             Value::Array(items) if !atomic => self.list(items, observed, owned),
             _ => self.whole(desired, observed),
         }
     }
 
+    /// Compares two maps in the fields that count.
     fn map(
         &mut self,
-        desired: &Map<String, Value>,
-        observed: &Map<String, Value>,
-        owned: &Value,
+        desired: &'a Map<String, Value>,
+        observed: &'a Map<String, Value>,
+        owned: &'a Value,
+        counts: impl Fn(&str) -> bool,
     ) -> Option<String> {
-        for (key, value) in desired {
-            let observed = observed.get(key).unwrap_or(&Value::Null);
+        for (key, value) in desired.iter().filter(|(key, _)| counts(key)) {
+            let observed = observed.get(key).unwrap_or(&NOTHING);
             let difference = self.enter(key, |walk| match owned.get(format!("f:{key}")) {
                 Some(owned) => walk.value(value, observed, owned),
                 // What is empty may leave no trace at the server.
@@ -106,12 +118,14 @@ impl Walk {
                 return difference;
             }
         }
-        let given_up = |key: &String| key.strip_prefix("f:").is_some_and(|key| !desired.contains_key(key));
+        let given_up = |key: &String| {
+            key.strip_prefix("f:").is_some_and(|key| counts(key) && !desired.contains_key(key))
+        };
         let key = owned.as_object()?.keys().find(|key| given_up(key))?;
         self.enter(key.trim_start_matches("f:"), |walk| walk.here())
     }
 
-    fn list(&mut self, desired: &[Value], observed: &Value, owned: &Value) -> Option<String> {
+    fn list(&mut self, desired: &'a [Value], observed: &'a Value, owned: &'a Value) -> Option<String> {
         let observed = observed.as_array().map(Vec::as_slice).unwrap_or_default();
         let owned: Vec<(&String, &Value)> =
             owned.as_object()?.iter().filter(|(key, _)| *key != ".").collect();
@@ -140,10 +154,10 @@ impl Walk {
 
     /// Compares what the server keeps as one value. Fields that it added are its defaults: had somebody else
     /// changed the value, it would not be ours any more.
-    fn whole(&mut self, desired: &Value, observed: &Value) -> Option<String> {
+    fn whole(&mut self, desired: &'a Value, observed: &'a Value) -> Option<String> {
         match (desired, observed) {
             (Value::Object(desired), Value::Object(observed)) => desired.iter().find_map(|(key, value)| {
-                self.enter(key, |walk| walk.whole(value, observed.get(key).unwrap_or(&Value::Null)))
+                self.enter(key, |walk| walk.whole(value, observed.get(key).unwrap_or(&NOTHING)))
             }),
             (Value::Array(desired), Value::Array(observed)) if desired.len() == observed.len() => {
                 desired.iter().zip(observed).find_map(|(desired, observed)| self.whole(desired, observed))
@@ -160,20 +174,35 @@ impl Walk {
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         };
-        self.path.iter().any(|key| QUANTITIES.contains(&key.as_str()))
+        self.path.iter().any(|key| QUANTITIES.contains(key))
             && text(desired).zip(text(observed)).is_some_and(|(one, other)| same_quantity(&one, &other))
     }
 
-    fn enter<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(key.to_owned());
+    fn enter<T>(&mut self, key: &'a str, visit: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(key);
         let result = visit(self);
         self.path.pop();
         result
     }
 
     fn here(&self) -> Option<String> {
-        Some(self.path.join("."))
+        Some(self.path.iter().fold(String::new(), |path, key| match item_title(key) {
+            Some(item) => format!("{path}[{item}]"),
+            None if path.is_empty() => (*key).to_owned(),
+            None => format!("{path}.{key}"),
+        }))
     }
+}
+
+/// How `k:{…}` or `v:…` is written for people: `name=main`.
+fn item_title(key: &str) -> Option<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if let Some(value) = key.strip_prefix("v:") {
+        return serde_json::from_str(value).ok().map(|value| text(&value));
+    }
+    let keys: Map<String, Value> = serde_json::from_str(key.strip_prefix("k:")?).ok()?;
+    let keys: Vec<_> = keys.iter().map(|(key, value)| format!("{key}={}", text(value))).collect();
+    Some(keys.join(","))
 }
 
 /// Whether `k:{…}` or `v:…` names this item of a list. A key that the item leaves to its default fits anything.

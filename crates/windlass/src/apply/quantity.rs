@@ -9,9 +9,15 @@ pub fn same_quantity(one: &str, other: &str) -> bool {
         || Quantity::parse(one).is_ok_and(|one| Quantity::parse(other).is_ok_and(|other| one == other))
 }
 
+/// Whether a text is a quantity.
+#[must_use]
+pub fn is_quantity(text: &str) -> bool {
+    Quantity::parse(text).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::same_quantity;
+    use super::{is_quantity, same_quantity};
 
     #[test]
     fn one_quantity_has_many_forms() {
@@ -26,6 +32,9 @@ mod tests {
         for other in ["", "m", "1Gb", "elasticsearch", "1.2.3", "-"] {
             assert!(!same_quantity(other, "1"), "{other}");
         }
+        // The API takes a suffix without a number for zero.
+        assert!(["500m", "m"].iter().all(|text| is_quantity(text)));
+        assert!(!["", "1Gb", "elasticsearch", "1.2.3"].iter().any(|text| is_quantity(text)));
         assert!(!same_quantity("1G", "1Gi"));
     }
 }

@@ -62,6 +62,10 @@ impl ApplyError {
         matches!(self, Self::Refused(status) if status.code == 409)
     }
 
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code == 403)
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code == 404)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cache, Inner, Stored};
+use super::{Cache, Command, Inner, Scope, Stored};
 use crate::explain::Cause;
 use crate::queue::Urgency;
 use crate::{Kind, ObjectName};
@@ -12,7 +12,7 @@ impl Cache {
     pub(super) fn arrived(&self, kind: &Kind, stored: Stored) {
         let stored = Arc::new(stored);
         let mut inner = self.lock();
-        let Inner { stores, index, statuses } = &mut *inner;
+        let Inner { stores, index, statuses, .. } = &mut *inner;
         let Some(store) = stores.get_mut(kind) else { return };
         store.seen(&stored.name);
         if !store.is_news(&stored) {
@@ -27,7 +27,7 @@ impl Cache {
         if old.as_ref().is_some_and(|old| old.same_content(&stored)) {
             return;
         }
-        let listing = store.listing.is_some();
+        let listing = store.is_listing(&stored.name);
         let only_status = old.as_ref().is_some_and(|old| old.same_but_status(&stored));
         for key in index.touched(kind, old.as_deref(), Some(&stored)) {
             let own_write = only_status && statuses.get(&key) == Some(&stored.status_hash());
@@ -59,58 +59,70 @@ impl Cache {
         }
     }
 
-    pub(super) fn list_began(&self, kind: &Kind) {
+    pub(super) fn list_began(&self, kind: &Kind, scope: &Scope) {
         let mut inner = self.lock();
-        self.store(&mut inner, kind).listing = Some(Default::default());
+        if let Some(watched) = inner.watched(kind, scope) {
+            watched.listing = Some(Default::default());
+        }
     }
 
     /// All that exists has been delivered: what was not is gone.
-    pub(super) fn list_done(&self, kind: &Kind) {
+    pub(super) fn list_done(&self, kind: &Kind, scope: &Scope) {
         let mut inner = self.lock();
         let Inner { stores, index, .. } = &mut *inner;
         let Some(store) = stores.get_mut(kind) else { return };
-        for old in store.finish_listing() {
+        for old in store.finish_listing(scope) {
             for key in index.touched(kind, Some(&old), None) {
                 self.queue.note(&key, Cause::Gone(kind.clone(), old.name.clone()));
                 self.queue.add(key);
             }
         }
-        store.loaded = true;
-        store.error = None;
-        store.forbidden = false;
-        for key in std::mem::take(&mut store.waiting) {
-            self.queue.note(&key, Cause::Loaded(kind.clone()));
-            self.queue.add(key);
+        if let Some(watched) = store.watches.get_mut(scope) {
+            watched.loaded = true;
         }
+        self.goes_on(&mut inner, kind, scope);
     }
 
-    pub(super) fn watch_failed(&self, kind: &Kind, error: &str, forbidden: bool) {
+    pub(super) fn watch_failed(&self, kind: &Kind, scope: &Scope, error: &str, forbidden: bool) {
         let mut inner = self.lock();
-        let store = self.store(&mut inner, kind);
-        let news = store.error.as_deref() != Some(error);
-        store.error = Some(error.to_owned());
-        store.forbidden = forbidden;
-        if !news || store.loaded && !forbidden {
+        let Some(watched) = inner.watched(kind, scope) else { return };
+        let news = watched.error.as_deref() != Some(error);
+        watched.error = Some(error.to_owned());
+        watched.forbidden = forbidden;
+        let loaded = watched.loaded;
+        if !news || loaded && !forbidden {
             return;
         }
+        if forbidden {
+            self.send(Command::Tell(kind.clone(), error.to_owned()));
+        }
         // What was loaded before concerns whoever uses it.
-        let concerned =
-            if store.loaded { inner.all_primaries() } else { store.waiting.iter().cloned().collect() };
+        let waiting = inner.stores.get(kind).map(|store| store.waiting.iter().cloned().collect());
+        let concerned = if loaded { inner.all_primaries() } else { waiting.unwrap_or_default() };
         for key in concerned {
             self.queue.note(&key, Cause::Unwatchable(kind.clone()));
             self.queue.add(key);
         }
     }
 
-    /// The watch of a kind goes on, without a new list: what was loaded is up to date again.
-    pub(super) fn watch_recovered(&self, kind: &Kind) {
+    /// A watch goes on, without a new list: what was loaded is up to date again.
+    pub(super) fn watch_recovered(&self, kind: &Kind, scope: &Scope) {
         let mut inner = self.lock();
-        let store = self.store(&mut inner, kind);
-        if !store.loaded {
+        if inner.watched(kind, scope).is_some_and(|watched| watched.loaded) {
+            self.goes_on(&mut inner, kind, scope);
+        }
+    }
+
+    /// A watch does what it should. Whoever waits for its kind is queued once all of its watches do.
+    fn goes_on(&self, inner: &mut Inner, kind: &Kind, scope: &Scope) {
+        let Some(store) = inner.stores.get_mut(kind) else { return };
+        if let Some(watched) = store.watches.get_mut(scope) {
+            watched.error = None;
+            watched.forbidden = false;
+        }
+        if !store.is_loaded(None) {
             return;
         }
-        store.error = None;
-        store.forbidden = false;
         for key in std::mem::take(&mut store.waiting) {
             self.queue.note(&key, Cause::Loaded(kind.clone()));
             self.queue.add(key);
@@ -120,7 +132,7 @@ impl Cache {
     /// A fetch has failed, and will be tried again.
     pub(super) fn fetch_failed(&self, kind: &Kind, name: &ObjectName, error: &str) {
         let mut inner = self.lock();
-        let store = self.store(&mut inner, kind);
+        let Some(store) = inner.stores.get_mut(kind) else { return };
         if store.failed.insert(name.clone(), error.to_owned()).is_none_or(|before| before != error) {
             for key in &store.waiting {
                 self.queue.note(key, Cause::Unwatchable(kind.clone()));
@@ -132,7 +144,7 @@ impl Cache {
     /// A fetch is over; `None` if there is no such object after all.
     pub(super) fn fetched(&self, kind: &Kind, name: &ObjectName, stored: Option<Stored>) {
         let mut inner = self.lock();
-        let store = self.store(&mut inner, kind);
+        let Some(store) = inner.stores.get_mut(kind) else { return };
         store.fetching.remove(name);
         store.failed.remove(name);
         match stored.map(Arc::new) {

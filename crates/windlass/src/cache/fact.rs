@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Cache, Command, Inner, PrimaryKey, Stored};
+use crate::explain::Cause;
 use crate::{Kind, ObjectName};
 
 impl Cache {
@@ -55,6 +56,7 @@ impl Cache {
         };
         if changed || !was_known || failure_before.is_some() {
             for key in index.named_by(kind, name) {
+                self.queue.note(&key, Cause::Changed(kind.clone(), name.clone()));
                 self.queue.add(key);
             }
         }

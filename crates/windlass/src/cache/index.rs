@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::few::Few;
 use super::{Read, Reads, Stored};
 use crate::queue::Tenant;
 use crate::{Kind, ObjectName};
@@ -23,9 +24,9 @@ impl Tenant for PrimaryKey {
 pub(super) struct Index {
     /// The kind of each controller.
     primaries: Vec<Kind>,
-    by_name: BTreeMap<Kind, BTreeMap<ObjectName, BTreeSet<PrimaryKey>>>,
-    selectors: BTreeMap<Kind, BTreeMap<PrimaryKey, Reads>>,
-    by_uid: BTreeMap<String, BTreeSet<PrimaryKey>>,
+    by_name: BTreeMap<Kind, BTreeMap<ObjectName, Few<PrimaryKey>>>,
+    selectors: BTreeMap<Kind, BTreeMap<PrimaryKey, Few<Read>>>,
+    by_uid: BTreeMap<String, Few<PrimaryKey>>,
     records: BTreeMap<PrimaryKey, Record>,
 }
 
@@ -132,12 +133,18 @@ impl Index {
     /// Who has read this object by its name.
     pub(super) fn named_by(&self, kind: &Kind, name: &ObjectName) -> BTreeSet<PrimaryKey> {
         let names = self.by_name.get(kind);
-        names.and_then(|names| names.get(name)).cloned().unwrap_or_default()
+        names.and_then(|names| names.get(name)).into_iter().flatten().cloned().collect()
     }
 
     /// The objects of a kind that somebody has read by their names.
     pub(super) fn names_of(&self, kind: &Kind) -> Vec<ObjectName> {
         self.by_name.get(kind).into_iter().flat_map(|names| names.keys().cloned()).collect()
+    }
+
+    /// Whether some record names the kind.
+    pub(super) fn is_read(&self, kind: &Kind) -> bool {
+        let by_name = self.by_name.get(kind).is_some_and(|names| !names.is_empty());
+        by_name || self.selectors.get(kind).is_some_and(|readers| !readers.is_empty())
     }
 
     /// The external things that a primary has read.
@@ -201,7 +208,7 @@ impl Index {
 }
 
 /// Removes a value from a set in a map, and the set once it is empty.
-fn remove<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
+fn remove<K: Ord, V: Ord>(sets: &mut BTreeMap<K, Few<V>>, key: &K, value: &V) {
     if let Some(set) = sets.get_mut(key) {
         set.remove(value);
         if set.is_empty() {

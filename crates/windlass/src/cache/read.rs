@@ -37,6 +37,14 @@ impl Read {
         }
     }
 
+    /// The namespace that was looked at; `None` for all of them.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Named { name, .. } => Some(&name.namespace),
+            Self::Selected { namespace, .. } => namespace.as_deref(),
+        }
+    }
+
     /// Whether an object of this kind is part of what was read.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         match self {

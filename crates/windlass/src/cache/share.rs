@@ -1,7 +1,8 @@
 //! The share that our own field managers have in an object, out of its managedFields.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::core::Expression;
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use super::{Read, Stored};
 use crate::MANAGED_BY;
+use crate::packed::{Models, Packed};
 
 /// The fields that one of our operators has applied, in the form of `FieldsV1`: `f:` fields, `k:` list items by
 /// their keys, `v:` items of sets.
@@ -18,17 +20,44 @@ pub(crate) struct Share {
     pub(crate) fields: Value,
 }
 
-/// Makes shares, and keeps one copy of those that are equal: the children of a thousand primaries have a handful
-/// of different ones.
+/// Makes shares, and what else of objects is mostly alike. It keeps one copy of what is equal: the children of a
+/// thousand primaries have a handful of different shares.
 #[derive(Debug)]
 pub(crate) struct Shares {
     operators: BTreeSet<String>,
     known: Mutex<BTreeMap<String, Arc<Share>>>,
+    labels: Mutex<HashMap<u64, Weak<Labels>>>,
+    models: Models,
 }
+
+type Labels = BTreeMap<String, String>;
 
 impl Shares {
     pub(crate) fn new(operators: BTreeSet<String>) -> Self {
-        Self { operators, known: Mutex::default() }
+        let (known, labels, models) = Default::default();
+        Self { operators, known, labels, models }
+    }
+
+    /// These labels; one copy of those that are equal.
+    pub(super) fn labels(&self, labels: Labels) -> Arc<Labels> {
+        let mut hasher = DefaultHasher::new();
+        labels.hash(&mut hasher);
+        let mut known = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() == known.capacity() {
+            known.retain(|_, labels| labels.strong_count() > 0);
+        }
+        let slot = known.entry(hasher.finish()).or_default();
+        if let Some(same) = slot.upgrade().filter(|one| **one == labels) {
+            return same;
+        }
+        let labels = Arc::new(labels);
+        *slot = Arc::downgrade(&labels);
+        labels
+    }
+
+    /// The text of an object of this kind.
+    pub(super) fn pack(&self, kind: &str, text: &str) -> Packed {
+        self.models.pack(kind, text)
     }
 
     /// Our share in an object with these managedFields.

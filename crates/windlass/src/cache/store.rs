@@ -6,29 +6,22 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{Lookup, PrimaryKey, Stored};
+use super::few::Few;
+use super::{Lookup, PrimaryKey, Scope, Stored};
 use crate::{Kind, ObjectName};
 
 #[derive(Debug, Default)]
 pub(super) struct Store {
-    /// Whether all that exists has been delivered once.
-    pub(super) loaded: bool,
-    /// Why the watch does not get on.
-    pub(super) error: Option<String>,
-    /// Whether that is because it is not allowed: then what is loaded gets out of date.
-    pub(super) forbidden: bool,
+    /// What fills it: one watch, or one for each namespace that the runtime is limited to.
+    pub(super) watches: BTreeMap<Scope, Watched>,
     /// Whole objects.
     pub(super) entries: BTreeMap<ObjectName, Arc<Stored>>,
-    /// Hashes of the names of objects that exist and are not kept.
-    pub(super) others: HashSet<u64>,
     /// Keep every object, since somebody selects among all of them.
     pub(super) keep_all: bool,
     /// Who wanted something that was not loaded.
     pub(super) waiting: BTreeSet<PrimaryKey>,
     /// What is being fetched.
     pub(super) fetching: BTreeSet<ObjectName>,
-    /// While a list goes on: hashes of the names that have been delivered or written since it began.
-    pub(super) listing: Option<HashSet<u64>>,
     /// Nothing is delivered by itself: what is not known has to be looked at.
     pub(super) on_demand: bool,
     /// On demand: what is known not to be there.
@@ -37,9 +30,24 @@ pub(super) struct Store {
     pub(super) failed: BTreeMap<ObjectName, String>,
     /// On demand: how often we have written each.
     pub(super) fact_versions: BTreeMap<ObjectName, u64>,
-    /// When the watch last gave a sign of life.
+    by_owner: BTreeMap<Box<str>, Few<ObjectName>>,
+}
+
+/// One watch, and what it has brought.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    /// Whether all that exists has been delivered once.
+    pub(super) loaded: bool,
+    /// Why it does not get on.
+    pub(super) error: Option<String>,
+    /// Whether that is because it is not allowed: then what is loaded gets out of date.
+    pub(super) forbidden: bool,
+    /// Hashes of the names of objects that exist and are not kept.
+    others: HashSet<u64>,
+    /// While a list goes on: hashes of the names that have been delivered or written since it began.
+    pub(super) listing: Option<HashSet<u64>>,
+    /// When it last gave a sign of life.
     pub(super) sign: Sign,
-    by_owner: BTreeMap<Box<str>, BTreeSet<ObjectName>>,
 }
 
 /// A point in time; now, unless told otherwise.
@@ -53,24 +61,56 @@ impl Default for Sign {
 }
 
 impl Store {
-    pub(super) fn of(kind: &Kind) -> Self {
-        Self { on_demand: kind.is_external(), loaded: kind.is_external(), ..Self::default() }
+    pub(super) fn of(kind: &Kind, scopes: impl IntoIterator<Item = Scope>) -> Self {
+        if kind.is_external() {
+            return Self { on_demand: true, ..Self::default() };
+        }
+        let watches = scopes.into_iter().map(|scope| (scope, Watched::default())).collect();
+        Self { watches, ..Self::default() }
+    }
+
+    /// The watches that bring the objects of a namespace, or all of them.
+    pub(super) fn watches_of(&self, namespace: Option<&str>) -> impl Iterator<Item = &Watched> {
+        let covers = move |scope: &Scope| match (scope, namespace) {
+            (Some(scope), Some(namespace)) => **scope == *namespace,
+            _ => true,
+        };
+        self.watches.iter().filter(move |(scope, _)| covers(scope)).map(|(_, watched)| watched)
+    }
+
+    /// Whether all that exists in a namespace, or in all of them, has been delivered once.
+    pub(super) fn is_loaded(&self, namespace: Option<&str>) -> bool {
+        self.watches_of(namespace).all(|watched| watched.loaded)
+    }
+
+    /// Whether some objects exist that are not kept.
+    pub(super) fn has_others(&self) -> bool {
+        self.watches.values().any(|watched| !watched.others.is_empty())
     }
 
     pub(super) fn named(&self, name: &ObjectName) -> Lookup {
+        let failed = || self.failed.get(name).map_or(Lookup::Loading, |error| Lookup::Failed(error.clone()));
+        let watched = self.watched(name);
         match self.entries.get(name) {
-            _ if !self.loaded => Lookup::Loading,
+            _ if watched.is_some_and(|watched| !watched.loaded) => Lookup::Loading,
             Some(stored) => Lookup::Present(Arc::clone(stored)),
-            None if self.on_demand && !self.absent.contains(name) => match self.failed.get(name) {
-                Some(error) => Lookup::Failed(error.clone()),
-                None => Lookup::Loading,
-            },
-            None if self.others.contains(&hash(name)) => match self.failed.get(name) {
-                Some(error) => Lookup::Failed(error.clone()),
-                None => Lookup::Loading,
-            },
-            None => Lookup::Absent,
+            None if self.on_demand && !self.absent.contains(name) => failed(),
+            None if self.on_demand => Lookup::Absent,
+            None if watched.is_some_and(|watched| watched.others.contains(&hash(name))) => failed(),
+            None if watched.is_some() => Lookup::Absent,
+            None => Lookup::Failed(format!("the operator does not work in namespace {}", name.namespace)),
         }
+    }
+
+    /// The watch that brings an object of this name.
+    fn watched(&self, name: &ObjectName) -> Option<&Watched> {
+        self.watches.get(&None).or_else(|| self.watches.get(&Some(name.namespace.as_str().into())))
+    }
+
+    fn watched_mut(&mut self, name: &ObjectName) -> Option<&mut Watched> {
+        let scope =
+            if self.watches.contains_key(&None) { None } else { Some(name.namespace.as_str().into()) };
+        self.watches.get_mut(&scope)
     }
 
     pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = Arc<Stored>> {
@@ -96,11 +136,13 @@ impl Store {
     /// Remembers only that the object exists.
     pub(super) fn put_aside(&mut self, name: &ObjectName) {
         self.remove(name);
-        self.others.insert(hash(name));
+        if let Some(watched) = self.watched_mut(name) {
+            watched.others.insert(hash(name));
+        }
     }
 
     pub(super) fn remove(&mut self, name: &ObjectName) -> Option<Arc<Stored>> {
-        self.others.remove(&hash(name));
+        self.others_remove(name);
         self.failed.remove(name);
         let old = self.entries.remove(name)?;
         for owner in &old.owners {
@@ -122,22 +164,30 @@ impl Store {
     }
 
     pub(super) fn others_remove(&mut self, name: &ObjectName) {
-        self.others.remove(&hash(name));
+        if let Some(watched) = self.watched_mut(name) {
+            watched.others.remove(&hash(name));
+        }
     }
 
     pub(super) fn seen(&mut self, name: &ObjectName) {
-        if let Some(listing) = &mut self.listing {
+        if let Some(listing) = self.watched_mut(name).and_then(|watched| watched.listing.as_mut()) {
             listing.insert(hash(name));
         }
     }
 
-    /// Removes and returns what was not seen since the list began.
-    pub(super) fn finish_listing(&mut self) -> Vec<Arc<Stored>> {
-        let Some(seen) = self.listing.take() else {
-            return Vec::new();
-        };
-        self.others.retain(|name| seen.contains(name));
-        let gone: Vec<_> = self.entries.keys().filter(|name| !seen.contains(&hash(name))).cloned().collect();
+    /// Whether a list is going on that an object of this name is part of.
+    pub(super) fn is_listing(&self, name: &ObjectName) -> bool {
+        self.watched(name).is_some_and(|watched| watched.listing.is_some())
+    }
+
+    /// Removes and returns what was not seen since the list of a watch began.
+    pub(super) fn finish_listing(&mut self, scope: &Scope) -> Vec<Arc<Stored>> {
+        let Some(watched) = self.watches.get_mut(scope) else { return Vec::new() };
+        let Some(seen) = watched.listing.take() else { return Vec::new() };
+        watched.others.retain(|name| seen.contains(name));
+        let covered = |name: &&ObjectName| scope.as_ref().is_none_or(|scope| **scope == *name.namespace);
+        let gone = self.entries.keys().filter(covered).filter(|name| !seen.contains(&hash(name)));
+        let gone: Vec<_> = gone.cloned().collect();
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 }

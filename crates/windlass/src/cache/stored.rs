@@ -7,23 +7,24 @@ use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Share, Shares};
+use super::{Share, Shares, Undecodable};
 use crate::ObjectName;
 use crate::annotation::OWNER;
 use crate::hash::quick_hash;
+use crate::packed::Packed;
 
-/// An object as the cache keeps it: as text, which is a tenth of a tree, and without managedFields other than the
-/// share of this process' own field managers. What is needed to find it is kept beside.
+/// An object as the cache keeps it: as packed text, and without managedFields other than the share of this process'
+/// own field managers. What is needed to find it is kept beside.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) name: ObjectName,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
     pub(crate) deleting: bool,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Arc<BTreeMap<String, String>>,
     pub(crate) owners: Vec<Box<str>>,
     pub(crate) share: Option<Arc<Share>>,
-    body: Box<str>,
+    body: Packed,
     content: u64,
     status: u64,
 }
@@ -61,17 +62,18 @@ impl Stored {
             uid: metadata.uid.unwrap_or_default().into(),
             resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
-            labels: metadata.labels.unwrap_or_default(),
+            labels: shares.labels(metadata.labels.unwrap_or_default()),
             owners,
             share,
-            body: data.to_string().into(),
+            body: shares.pack(data["kind"].as_str().unwrap_or_default(), &data.to_string()),
             content,
             status: status_hash,
         }
     }
 
-    pub(crate) fn decode<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
-        serde_json::from_str(&self.body)
+    pub(crate) fn decode<K: DeserializeOwned>(&self) -> Result<K, Undecodable> {
+        let text = self.body.text();
+        serde_json::from_str(&text).map_err(|error| Undecodable::of(&text, &error))
     }
 
     /// The object as a tree. What the cache keeps was parsed once, so this does not fail.
@@ -95,7 +97,7 @@ impl Stored {
 
     /// How much text is kept.
     pub(crate) fn size(&self) -> usize {
-        self.body.len()
+        self.body.size()
     }
 
     /// A hash of all but the status.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cache, Inner, PrimaryKey};
+use super::{Cache, Inner, PrimaryKey, Scope};
 use crate::Kind;
 use crate::explain::Cause;
 
@@ -33,17 +33,17 @@ impl Cache {
             kind: kind.clone(),
             objects: store.entries.len(),
             bytes: store.entries.values().map(|stored| stored.size()).sum(),
-            loaded: store.loaded,
-            error: store.error.clone(),
-            stuck: !store.loaded && store.sign.0.elapsed() > STUCK,
+            loaded: store.is_loaded(None),
+            error: store.watches_of(None).find_map(|watched| watched.error.clone()),
+            stuck: store.watches_of(None).any(|watched| !watched.loaded && watched.sign.0.elapsed() > STUCK),
         };
         watched.map(survey).collect()
     }
 
-    /// Notes that the watch of a kind lives.
-    pub(super) fn sign(&self, kind: &Kind) {
-        if let Some(store) = self.lock().stores.get_mut(kind) {
-            store.sign = super::store::Sign::default();
+    /// Notes that a watch lives.
+    pub(super) fn sign(&self, kind: &Kind, scope: &Scope) {
+        if let Some(watched) = self.lock().watched(kind, scope) {
+            watched.sign = super::store::Sign::default();
         }
     }
 

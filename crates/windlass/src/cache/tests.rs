@@ -23,14 +23,14 @@ impl Fixture {
         let mut fixture = Self { cache, queue, commands, kind: Kind::of::<ConfigMap>() };
         fixture.cache.open(&fixture.kind);
         fixture.list(objects);
-        assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(_))));
+        assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(..))));
         fixture
     }
 
     fn list(&self, objects: &[Value]) {
-        self.cache.list_began(&self.kind);
+        self.cache.list_began(&self.kind, &None);
         objects.iter().for_each(|object| self.arrived(object));
-        self.cache.list_done(&self.kind);
+        self.cache.list_done(&self.kind, &None);
     }
 
     fn stored(&self, object: &Value) -> Stored {
@@ -177,7 +177,7 @@ async fn a_selector_over_all_lists_again_but_one_over_our_own_does_not() {
     assert_eq!(fixture.select("reader", &[(crate::MANAGED_BY, OPERATOR)]), Some(0));
     assert!(fixture.commands.try_recv().is_err());
     assert_eq!(fixture.select("reader", &[("x", "y")]), None);
-    assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(_))));
+    assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(..))));
     fixture.list(&[object("a", 1, json!({"x": "y"}))]);
     assert_eq!(fixture.queued().await, ["reader"]);
     assert_eq!(fixture.select("reader", &[("x", "y")]), Some(1));
@@ -190,11 +190,85 @@ async fn a_new_list_removes_what_is_gone_but_not_what_we_just_wrote() {
     fixture.named("reader", "new");
     fixture.arrived(&object("old", 1, json!({})));
     assert_eq!(fixture.queued().await, ["reader"]);
-    fixture.cache.list_began(&fixture.kind);
+    fixture.cache.list_began(&fixture.kind, &None);
     let written = serde_json::from_value(object("new", 5, json!({}))).unwrap();
     fixture.cache.wrote(&key("reader"), &fixture.kind, written);
-    fixture.cache.list_done(&fixture.kind);
+    fixture.cache.list_done(&fixture.kind, &None);
     assert_eq!(fixture.queued().await, ["reader"]);
     assert!(matches!(fixture.named("reader", "old"), Lookup::Absent));
     assert!(matches!(fixture.named("reader", "new"), Lookup::Present(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_nobody_reads_any_more_is_closed_after_a_while() {
+    let mut fixture = Fixture::new(&[]);
+    let secrets = Kind::of::<k8s_openapi::api::core::v1::Secret>();
+    let read = |name: &str| fixture.cache.named(&key(name), &secrets, &ObjectName::new("n", "s"));
+    let linger = |commands: &mut mpsc::UnboundedReceiver<Command>| match commands.try_recv() {
+        Ok(Command::Linger(kind, pause)) => (kind, pause),
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(read("one"), Lookup::Loading) && matches!(read("two"), Lookup::Loading));
+    assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(..))));
+    fixture.cache.record(&key("one"), "1", &Reads::new());
+    assert!(fixture.commands.try_recv().is_err(), "the other reads it");
+    fixture.cache.forget(&key("two"));
+    let (kind, pause) = linger(&mut fixture.commands);
+    // Read again, and not any more: the time begins anew.
+    tokio::time::advance(pause / 2).await;
+    read("one");
+    fixture.cache.record(
+        &key("one"),
+        "1",
+        &Reads::from([Read::named(kind.clone(), ObjectName::new("n", "s"))]),
+    );
+    fixture.cache.record(&key("one"), "1", &Reads::new());
+    linger(&mut fixture.commands);
+    tokio::time::advance(pause / 2).await;
+    fixture.cache.close_unused(&kind);
+    assert_eq!(linger(&mut fixture.commands).1, pause / 2);
+    tokio::time::advance(pause / 2).await;
+    fixture.cache.close_unused(&kind);
+    assert!(matches!(fixture.commands.try_recv(), Ok(Command::Close(closed)) if closed == secrets));
+    assert_eq!(fixture.cache.survey().len(), 1, "what is open in any case stays");
+    assert!(matches!(read("one"), Lookup::Loading));
+    assert!(matches!(fixture.commands.try_recv(), Ok(Command::Watch(..))), "it is opened again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_namespace_is_loaded_and_listed_by_itself() {
+    let (sender, mut commands) = mpsc::unbounded_channel();
+    let queue = Arc::new(Queue::new(Context::seeded(1)));
+    let cache = Cache::new(Arc::clone(&queue), sender, vec![], [OPERATOR.to_owned()].into());
+    let cache = cache.within(&["n".to_owned(), "m".to_owned()].into());
+    let kind = Kind::of::<ConfigMap>();
+    let find =
+        |namespace: &str, name: &str| cache.named(&key("reader"), &kind, &ObjectName::new(namespace, name));
+    assert!(matches!(find("n", "a"), Lookup::Loading));
+    let Ok(Command::Watch(_, scopes)) = commands.try_recv() else { panic!() };
+    assert_eq!(scopes, [Some("m".into()), Some("n".into())]);
+    let list = |namespace: &str, objects: &[Value]| {
+        let scope = Some(namespace.into());
+        cache.list_began(&kind, &scope);
+        for object in objects {
+            let mut object = object.clone();
+            object["metadata"]["namespace"] = namespace.into();
+            cache.arrived(&kind, Stored::new(serde_json::from_value(object).unwrap(), cache.shares()));
+        }
+        cache.list_done(&kind, &scope);
+    };
+    list("n", &[object("a", 1, json!({}))]);
+    // What may not be watched elsewhere does not matter here.
+    cache.watch_failed(&kind, &Some("m".into()), "forbidden", true);
+    assert!(matches!(find("n", "a"), Lookup::Present(_)) && matches!(find("n", "b"), Lookup::Absent));
+    assert!(matches!(find("m", "a"), Lookup::Loading));
+    assert_eq!(cache.trouble(&key("reader"), &kind, Some("n")), None);
+    assert_eq!(cache.trouble(&key("reader"), &kind, None).as_deref(), Some("forbidden"));
+    list("m", &[object("c", 2, json!({}))]);
+    assert!(matches!(find("n", "a"), Lookup::Present(_)), "another namespace's list says nothing of it");
+    assert_eq!(cache.trouble(&key("reader"), &kind, None), None);
+    list("n", &[]);
+    assert!(matches!(find("n", "a"), Lookup::Absent));
+    let Lookup::Failed(error) = find("elsewhere", "a") else { panic!() };
+    assert_eq!(error, "the operator does not work in namespace elsewhere");
 }

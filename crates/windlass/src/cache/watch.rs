@@ -1,4 +1,4 @@
-//! The tasks that fill a store: one watch per kind, and single fetches.
+//! The tasks that fill a store: one watch per kind and scope, and single fetches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kube::core::Status;
 use kube::runtime::watcher;
 use windlass_machinery::Context;
 
-use super::{Cache, Stored};
+use super::{Cache, Scope, Stored};
 use crate::metrics::Metrics;
 use crate::{Kind, ObjectName};
 
@@ -22,15 +22,16 @@ const QUIET: Duration = Duration::from_secs(60);
 /// So many failures in a row are reported; fewer are the ordinary life of a watch.
 const TROUBLE: u32 = 3;
 
-/// Watches a kind for as long as it is polled, and keeps its store up to date.
+/// Watches a kind in a scope for as long as it is polled, and keeps its store up to date.
 pub(crate) async fn watch(
     cache: Arc<Cache>,
     client: Client,
     context: Context,
     metrics: Arc<Metrics>,
     kind: Kind,
+    scope: Scope,
 ) {
-    let events = watcher(kind.everywhere(&client), watcher::Config::default());
+    let events = watcher(kind.within(&client, scope.as_deref()), watcher::Config::default());
     pin_mut!(events);
     let mut failures = 0;
     loop {
@@ -41,21 +42,21 @@ pub(crate) async fn watch(
         };
         let Ok(event) = event else {
             failures = 0;
-            cache.watch_recovered(&kind);
+            cache.watch_recovered(&kind, &scope);
             continue;
         };
         let Some(event) = event else { return };
-        cache.sign(&kind);
+        cache.sign(&kind, &scope);
         match event {
             Ok(event) => {
                 // `Init` comes before each attempt to list.
                 if !matches!(event, watcher::Event::Init) {
                     if failures >= TROUBLE {
-                        cache.watch_recovered(&kind);
+                        cache.watch_recovered(&kind, &scope);
                     }
                     failures = 0;
                 }
-                take_in(&cache, &kind, event);
+                take_in(&cache, &kind, &scope, event);
             }
             Err(error) => {
                 let code = status(&error).map(|status| status.code);
@@ -65,7 +66,7 @@ pub(crate) async fn watch(
                 metrics.watch_restarted(&kind);
                 if failures >= TROUBLE {
                     let message = format!("failed to watch {}: {error}", kind.plural());
-                    cache.watch_failed(&kind, &message, code == Some(403));
+                    cache.watch_failed(&kind, &scope, &message, code == Some(403));
                 }
                 tokio::time::sleep(pause(&context, failures)).await;
             }
@@ -93,13 +94,13 @@ pub(crate) async fn fetch(cache: Arc<Cache>, client: Client, context: Context, k
     }
 }
 
-fn take_in(cache: &Cache, kind: &Kind, event: watcher::Event<kube::api::DynamicObject>) {
+fn take_in(cache: &Cache, kind: &Kind, scope: &Scope, event: watcher::Event<kube::api::DynamicObject>) {
     match event {
-        watcher::Event::Init => cache.list_began(kind),
+        watcher::Event::Init => cache.list_began(kind, scope),
         watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
             cache.arrived(kind, Stored::new(object, cache.shares()));
         }
-        watcher::Event::InitDone => cache.list_done(kind),
+        watcher::Event::InitDone => cache.list_done(kind, scope),
         watcher::Event::Delete(object) => cache.gone(kind, &Stored::new(object, cache.shares())),
     }
 }

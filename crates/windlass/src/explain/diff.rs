@@ -19,8 +19,7 @@ const SENSITIVE: [&str; 7] = ["password", "passwd", "secret", "token", "credenti
 /// What `after` changes in `before`. Fields that `after` does not have are left to others, and are not changes;
 /// unless it is the `whole` object.
 pub(crate) fn changes(kind: &Kind, before: &Value, after: &Value, whole: bool) -> Vec<Change> {
-    let secret = kind.group().is_empty() && kind.name() == "Secret";
-    let mut walk = Walk { secret, whole, found: Vec::new() };
+    let mut walk = Walk { secret: is_secret(kind), whole, found: Vec::new() };
     walk.value("", Some(before), Some(after), false);
     if walk.found.len() > MOST {
         let more = walk.found.len() - MOST;
@@ -28,6 +27,27 @@ pub(crate) fn changes(kind: &Kind, before: &Value, after: &Value, whole: bool) -
         walk.found.push(Change { path: format!("and {more} more"), from: None, to: None });
     }
     walk.found
+}
+
+/// A whole object, with nothing in it that is secret.
+pub(crate) fn masked(kind: &Kind, object: &Value) -> Value {
+    let mut object = masked_within(object);
+    let places = SECRET.iter().filter_map(|(_, pointer)| object.pointer(pointer).map(|_| *pointer));
+    let places: Vec<&str> = places.filter(|_| is_secret(kind)).collect();
+    for pointer in places {
+        if let Some(values) = object.pointer_mut(pointer).and_then(Value::as_object_mut) {
+            values.values_mut().for_each(|value| *value = MASKED.into());
+        }
+    }
+    object
+}
+
+/// What is secret in a Secret, as a path and as a pointer. Annotations too: `kubectl apply` keeps the whole Secret in one.
+const SECRET: [(&str, &str); 3] =
+    [("data", "/data"), ("stringData", "/stringData"), ("metadata.annotations", "/metadata/annotations")];
+
+fn is_secret(kind: &Kind) -> bool {
+    kind.group().is_empty() && kind.name() == "Secret"
 }
 
 struct Walk {
@@ -81,32 +101,41 @@ impl Walk {
     }
 
     /// Lists of things with names, such as containers.
-    fn items(&mut self, path: &str, key: &str, before: &[Value], after: &[Value], masked: bool) {
-        let name = |item: &Value| item[key].as_str().unwrap_or_default().to_owned();
+    fn items(&mut self, path: &str, keys: Keys, before: &[Value], after: &[Value], masked: bool) {
         for item in after {
-            let known = before.iter().find(|known| known[key] == item[key]);
-            self.value(&format!("{path}[{}]", name(item)), known, Some(item), masked);
+            let known = before.iter().find(|known| name(keys, known) == name(keys, item));
+            let path = format!("{path}[{}]", name(keys, item).unwrap_or_default());
+            self.value(&path, known, Some(item), masked);
         }
-        for item in before.iter().filter(|item| !after.iter().any(|now| now[key] == item[key])) {
-            self.value(&format!("{path}[{}]", name(item)), Some(item), None, masked);
+        let gone = |item: &&Value| !after.iter().any(|now| name(keys, now) == name(keys, item));
+        for item in before.iter().filter(gone) {
+            let path = format!("{path}[{}]", name(keys, item).unwrap_or_default());
+            self.value(&path, Some(item), None, masked);
         }
     }
 
     fn is_secret(&self, path: &str) -> bool {
-        // Annotations too: `kubectl apply` keeps the whole Secret in one.
-        let places = ["data", "stringData", "metadata.annotations"];
-        self.secret && places.contains(&path)
+        self.secret && SECRET.iter().any(|(place, _)| *place == path)
     }
 }
 
-/// The field by which the items of a list are told apart, if there is one.
-fn key_of(before: &[Value], after: &[Value]) -> Option<&'static str> {
-    let tells_apart = |key: &str, items: &[Value]| {
-        let names: BTreeSet<_> = items.iter().filter_map(|item| item[key].as_str()).collect();
+/// The fields by which the items of a list are told apart.
+type Keys = &'static [&'static str];
+
+/// The fields by which the items of these lists are told apart, if there are any.
+fn key_of(before: &[Value], after: &[Value]) -> Option<Keys> {
+    let tells_apart = |keys: Keys, items: &[Value]| {
+        let names: BTreeSet<_> = items.iter().filter_map(|item| name(keys, item)).collect();
         !items.is_empty() && names.len() == items.len()
     };
-    let keys = ["name", "dependentName", "type"];
-    keys.into_iter().find(|key| tells_apart(key, before) && tells_apart(key, after))
+    let all: [Keys; 3] = [&["name"], &["dependentType", "dependentName"], &["type"]];
+    all.into_iter().find(|keys| tells_apart(keys, before) && tells_apart(keys, after))
+}
+
+/// What an item is called by these fields: `Deployment/api`.
+fn name(keys: Keys, item: &Value) -> Option<String> {
+    let words: Option<Vec<&str>> = keys.iter().map(|key| item[*key].as_str()).collect();
+    words.map(|words| words.join("/"))
 }
 
 /// An environment variable, or the like, whose name says that its value is secret.
@@ -200,6 +229,16 @@ mod tests {
         assert!(found.contains(&"metadata.labels.a: 1 > 2".to_owned()), "{found:?}");
         let all = found.join("\n");
         assert!(!all.contains("bmV3") && !all.contains("new") && !all.contains("b2xk"), "{all}");
+    }
+
+    #[test]
+    fn a_whole_object_is_shown_without_its_secrets() {
+        let secret = json!({"metadata": {"name": "a"}, "data": {"key": "bmV3"}});
+        let shown = masked(&Kind::of::<Secret>(), &secret);
+        assert_eq!(shown, json!({"metadata": {"name": "a"}, "data": {"key": "(masked)"}}));
+        let env = json!({"env": [{"name": "API_TOKEN", "value": "x"}, {"name": "MODE", "value": "y"}]});
+        let shown = masked(&Kind::of::<Deployment>(), &env);
+        assert_eq!((&shown["env"][0]["value"], &shown["env"][1]["value"]), (&json!("(masked)"), &json!("y")));
     }
 
     #[test]

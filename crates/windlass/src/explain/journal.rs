@@ -1,27 +1,29 @@
-//! The records of all objects, as text, within a budget: the oldest go first.
+//! The records of all objects, as packed text, within a budget: the oldest go first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Pass, Trace};
 use crate::cache::PrimaryKey;
+use crate::packed::{Models, Packed};
 
 /// So many passes are kept of one object.
 const PASSES: usize = 8;
 /// So many bytes are kept of all objects.
-const BUDGET: usize = 4 << 20;
+const BUDGET: usize = 2 << 20;
 
 /// The records of all objects.
 #[derive(Debug)]
 pub(crate) struct Journal {
     inner: Mutex<Inner>,
     budget: usize,
+    models: Models,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     /// The passes of each object, with their numbers.
-    objects: BTreeMap<PrimaryKey, VecDeque<(u64, Box<str>)>>,
+    objects: BTreeMap<PrimaryKey, VecDeque<(u64, Packed)>>,
     /// Whose each pass is, by its number.
     order: BTreeMap<u64, PrimaryKey>,
     number: u64,
@@ -36,19 +38,20 @@ impl Default for Journal {
 
 impl Journal {
     fn with_budget(budget: usize) -> Self {
-        Self { inner: Mutex::default(), budget }
+        Self { inner: Mutex::default(), budget, models: Models::default() }
     }
 
     /// Adds a pass that is over.
     pub(crate) fn add(&self, key: &PrimaryKey, trace: &Trace) {
         let Ok(text) = serde_json::to_string(&trace.finish()) else { return };
+        let packed = self.models.pack("pass", &text);
         let mut inner = self.lock();
-        inner.bytes += text.len();
+        inner.bytes += packed.size();
         inner.number += 1;
         let number = inner.number;
         inner.order.insert(number, key.clone());
         let passes = inner.objects.entry(key.clone()).or_default();
-        passes.push_back((number, text.into()));
+        passes.push_back((number, packed));
         if passes.len() > PASSES {
             inner.drop_oldest_of(key);
         }
@@ -64,7 +67,7 @@ impl Journal {
     pub(crate) fn passes(&self, key: &PrimaryKey) -> Vec<Pass> {
         let inner = self.lock();
         let texts = inner.objects.get(key).into_iter().flatten();
-        texts.filter_map(|(_, text)| serde_json::from_str(text).ok()).collect()
+        texts.filter_map(|(_, text)| serde_json::from_str(&text.text()).ok()).collect()
     }
 
     /// The bytes kept.
@@ -82,7 +85,7 @@ impl Inner {
         let Some(passes) = self.objects.get_mut(key) else { return };
         if let Some((number, text)) = passes.pop_front() {
             self.order.remove(&number);
-            self.bytes -= text.len();
+            self.bytes -= text.size();
         }
         if passes.is_empty() {
             self.objects.remove(key);

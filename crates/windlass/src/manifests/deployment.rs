@@ -15,11 +15,19 @@ pub(super) fn deployment(account: &ObjectName, setup: &Setup) -> Value {
 
 /// The Deployment's spec alone, as bundles have it.
 pub(crate) fn spec(account: &ObjectName, setup: &Setup) -> Value {
+    let field =
+        |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let mut env = vec![
+        field("POD_NAME", "metadata.name"),
+        field("POD_NAMESPACE", "metadata.namespace"),
+        field("POD_IP", "status.podIP"),
+    ];
+    env.extend(setup.env.iter().map(|(name, value)| json!({"name": name, "value": value})));
     let mut container = json!({
         "name": "operator",
         "image": setup.image,
         "args": setup.args,
-        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "env": env,
         "ports": [{"name": "http", "containerPort": PORT}],
         // A watch that fails does not get better by a restart: that is what readiness says.
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 20},
@@ -59,7 +67,7 @@ pub(crate) fn spec(account: &ObjectName, setup: &Setup) -> Value {
     })
 }
 
-pub(super) fn service(name: &ObjectName) -> Value {
+pub(crate) fn service(name: &ObjectName) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
         "spec": {

@@ -3,10 +3,12 @@ use super::*;
 fn setup() -> Setup {
     Setup {
         namespace: "ops".into(),
+        watch_namespaces: Vec::new(),
         make_namespace: true,
         image: "example.org/rafter:1".into(),
         command: Vec::new(),
         args: vec!["run".into()],
+        env: BTreeMap::new(),
         replicas: 2,
         shards: false,
         webhooks: false,

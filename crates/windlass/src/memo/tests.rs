@@ -42,9 +42,9 @@ impl Cluster {
         let world = World::new(Box::new(self.clone()), "n");
         let derived = world.derive(&Query::default(), &with, derive).unwrap();
         let texts = derived.iter().map(|text| (**text).clone()).collect();
-        let (reads, kept) = world.finish();
-        *self.kept.borrow_mut() = kept;
-        (texts, reads)
+        let looked = world.finish();
+        *self.kept.borrow_mut() = looked.derived;
+        (texts, looked.reads)
     }
 }
 
@@ -126,7 +126,7 @@ fn what_no_plan_uses_any_more_is_let_go() {
     let value = world.remember(&1_u32, |number: &u32| vec![0_u8; *number as usize]);
     let weak = Arc::downgrade(&value);
     drop(value);
-    let (_, kept) = world.finish();
+    let kept = world.finish().derived;
     let world = World::new(Box::new(cluster), "n");
     let again = world.remember(&1_u32, |number: &u32| vec![1_u8; *number as usize]);
     assert_eq!(*again, [1], "another derivation of the same type is another value");

@@ -5,10 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::Kind;
-use crate::declared::Declared;
-
-const READ: &[&str] = &["get", "list", "watch"];
-const MAKE: &[&str] = &["create", "patch", "delete"];
 
 /// What is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,19 +30,6 @@ impl Rules {
 
     pub(super) fn allow_named(&mut self, kind: &Kind, name: &str, verbs: &[&str]) {
         self.allow_on(resource(kind, None, Some(name)), verbs);
-    }
-
-    /// What a plan needs for the kinds that it declares.
-    pub(super) fn allow_declared(&mut self, declared: &Declared) {
-        for kind in &declared.owns {
-            self.allow(kind, MAKE);
-        }
-        for kind in &declared.adjusts {
-            self.allow(kind, &["patch"]);
-        }
-        for kind in declared.written.iter().chain(&declared.reads) {
-            self.allow(kind, READ);
-        }
     }
 
     /// Takes in a rule in the API's form.

@@ -72,6 +72,19 @@ fn who_makes_what_garbage_collection_does_not_reach_may_set_a_finalizer() {
 }
 
 #[test]
+fn in_namespaces_only_what_is_in_none_is_allowed_everywhere() {
+    let raft = Operator::new("rafter").manages::<Raft>();
+    let limited = Permissions::within(&raft, ["a", "b"]);
+    assert!(limited.in_cluster().is_empty());
+    let everywhere = Permissions::of(&raft).in_cluster();
+    assert_eq!(limited.in_namespaces(), [("a".into(), everywhere.clone()), ("b".into(), everywhere)].into());
+    let ship = Permissions::within(&Operator::new("shipper").manages::<Ship>(), ["a"]);
+    let roles = tree(&ship.in_cluster());
+    assert_eq!(roles.as_array().unwrap().len(), 1, "{roles}");
+    assert_eq!(roles[0]["resources"], json!(["clusterroles"]));
+}
+
+#[test]
 fn leases_are_allowed_in_their_namespace_only_and_the_leaders_by_its_name() {
     let lease = LeaseName { namespace: "ops".into(), name: "rafter".into() };
     let operator = Operator::new("rafter").manages::<Raft>();

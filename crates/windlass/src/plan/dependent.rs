@@ -1,15 +1,18 @@
 //! One dependent as planned, its type erased.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
 use crate::annotation::{MADE_FOR, OWNER};
 use crate::cache::Stored;
+use crate::hash::quick_hash;
 use crate::{Condition, Kind, MANAGED_BY, ObjectName};
 
 /// How the framework treats a dependent. Most need none of this: [`Handle`](crate::Handle) has a short word for the
 /// usual cases.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// A change of it plans again. Without it, drift is found only when something else plans. True by default.
     pub watched: bool,
@@ -88,6 +91,18 @@ impl Dependent {
             Some(judge) => judge(stored),
             None => crate::readiness::of(&self.kind, stored),
         }
+    }
+
+    /// Whether its condition follows from what is observed by the rule for its kind alone.
+    pub(crate) fn judged_by_kind(&self) -> bool {
+        self.condition.is_none()
+    }
+
+    /// A hash of all that decides what is to be done about an object that is there.
+    pub(crate) fn fingerprint(&self, owner: &Owner) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (quick_hash(&self.desired), &self.config, self.keep, &owner.reference.uid).hash(&mut hasher);
+        hasher.finish()
     }
 
     pub(crate) fn type_name(&self) -> &str {

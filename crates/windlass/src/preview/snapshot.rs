@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 use windlass_machinery::Context;
@@ -120,11 +120,7 @@ impl<'a> Snapshot<'a> {
         namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Vec<Stored>, PreviewError> {
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) => kind.api(self.client, &ObjectName::new(namespace, "")),
-            None => kind.everywhere(self.client),
-        };
-        match api.list(params).await {
+        match kind.within(self.client, namespace).list(params).await {
             Ok(list) => {
                 let kept = list.items.into_iter();
                 Ok(kept.map(|object| Stored::new(object, &self.shares)).collect())

@@ -1,10 +1,11 @@
 //! Bringing the dependents of a plan into being, and those of an earlier one out of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::external::ignored;
+use super::memory::Agreement;
 use super::{Findings, Pass};
 use crate::apply::{Action, ApplyError, decide, difference, difference_in_value};
 use crate::cache::{Lookup, Read, Stored};
@@ -33,6 +34,7 @@ impl Pass<'_> {
         findings: &mut Findings,
     ) -> bool {
         let previous = self.previous_status();
+        self.memory.keep_agreements(&planned.dependents);
         let mut conditions: Vec<Condition> = Vec::new();
         let mut seen = BTreeSet::new();
         let mut wrote = false;
@@ -76,7 +78,7 @@ impl Pass<'_> {
         let operator = &subject.owner().operator;
         for kind in self.controller.owns() {
             // Whether there is something to prune cannot be told: that must not go unsaid.
-            self.note_trouble(kind, findings);
+            self.note_trouble(kind, self.own_namespace(), findings);
         }
         for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
             let made_here = stored.labels.get(MANAGED_BY) == Some(operator)
@@ -138,13 +140,18 @@ impl Pass<'_> {
                 ..refused_with(ignored(observed.map(|now| dependent.judge(&now))))
             };
         }
-        let action = decide(
-            dependent,
-            observed.as_deref(),
-            subject.owner(),
-            remembered.is_some(),
-            self.wishes.adopts(dependent),
-        );
+        let planned = dependent.fingerprint(subject.owner());
+        let agreement = observed.as_deref().and_then(|now| self.agreement(dependent, planned, now));
+        let action = match agreement {
+            Some(_) => Action::Nothing,
+            None => decide(
+                dependent,
+                observed.as_deref(),
+                subject.owner(),
+                remembered.is_some(),
+                self.wishes.adopts(dependent),
+            ),
+        };
         self.trace.compared(&dependent.kind, &dependent.name, || action.found());
         if let Some(held) = held
             && !matches!(action, Action::Nothing | Action::Leave(_))
@@ -152,10 +159,7 @@ impl Pass<'_> {
             return Settled { observed: observed.is_some(), matters: true, ..refused_with(held) };
         }
         let written = match (&action, observed.as_deref()) {
-            (Action::Nothing, _) => {
-                self.memory.agreed(&dependent.kind, &dependent.name);
-                None
-            }
+            (Action::Nothing, _) => None,
             (Action::Leave(condition), _) => {
                 let uid = remembered.cloned();
                 return Settled { observed: observed.is_some(), uid, ..refused_with(condition.clone()) };
@@ -180,13 +184,52 @@ impl Pass<'_> {
             }
             None => observed,
         };
+        let condition = match observed.as_deref() {
+            None => Condition::ready(),
+            Some(now) if action == Action::Nothing => self.agree(dependent, planned, now, agreement),
+            Some(now) => dependent.judge(now),
+        };
         Settled {
-            condition: observed.as_ref().map_or_else(Condition::ready, |now| dependent.judge(now)),
+            condition,
             observed: observed.is_some(),
             wrote,
             uid: observed.filter(|_| dependent.once()).map(|now| now.uid.to_string()),
             matters: false,
         }
+    }
+
+    /// That an object was found as planned before, and nothing has changed since.
+    fn agreement(&self, dependent: &Dependent, planned: u64, now: &Stored) -> Option<Agreement> {
+        let before = self.memory.agreement(&dependent.kind, &dependent.name)?;
+        let same = before.planned == planned && before.content == now.content_hash();
+        (same && before.share == now.share && !now.deleting).then_some(before)
+    }
+
+    /// Remembers that an object is as planned; what is to be said of it.
+    fn agree(
+        &self,
+        dependent: &Dependent,
+        planned: u64,
+        now: &Stored,
+        before: Option<Agreement>,
+    ) -> Condition {
+        let status = now.status_hash();
+        if let Some((judged, condition)) = before.and_then(|before| before.judged)
+            && judged == status
+        {
+            return condition.map_or_else(Condition::ready, |condition| *condition);
+        }
+        let condition = dependent.judge(now);
+        let said = Some(&condition).filter(|said| **said != Condition::ready()).cloned().map(Box::new);
+        self.memory.agreed(Agreement {
+            kind: dependent.kind.clone(),
+            name: dependent.name.clone(),
+            planned,
+            content: now.content_hash(),
+            share: now.share.clone(),
+            judged: dependent.judged_by_kind().then_some((status, said)),
+        });
+        condition
     }
 
     async fn create(&self, dependent: &Dependent) -> Result<kube::api::DynamicObject, Condition> {
@@ -253,7 +296,7 @@ impl Pass<'_> {
         let what = format!("{} {} is changed back again and again", dependent.kind, dependent.name.name);
         match self.requests.probe(dependent, observed).await {
             // The server names the other manager and the fields.
-            Err(error) if error.is_conflict() => Ok(format!("{what}: {error}")),
+            Err(error) if error.is_conflict() => Ok(format!("{what}: {error}{WAY_OUT}")),
             Err(error) => Err(error),
             // Nobody owns the fields: they are taken away, not set otherwise. Whoever does it may own others.
             Ok(object) => {
@@ -265,13 +308,19 @@ impl Pass<'_> {
                 let last = others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
                 let last = last.and_then(|entry| entry.manager);
                 Ok(match last {
-                    Some(manager) => format!("{what} by somebody who removes fields, perhaps \"{manager}\""),
-                    None => format!("{what} by somebody who removes fields"),
+                    Some(manager) => {
+                        format!("{what} by somebody who removes fields, perhaps \"{manager}\"{WAY_OUT}")
+                    }
+                    None => format!("{what} by somebody who removes fields{WAY_OUT}"),
                 })
             }
         }
     }
 }
+
+/// What to do about a fight.
+const WAY_OUT: &str =
+    "; have one of the two leave it, then take it back with a new text in the annotation windlass.dev/force";
 
 /// The reason of a condition about a dependent that somebody else keeps changing.
 const FIGHTING: &str = "Conflict";
@@ -286,7 +335,7 @@ impl From<ApplyError> for Condition {
             ApplyError::Refused(_) => State::Failed,
             ApplyError::Unreachable(_) | ApplyError::Silent | ApplyError::Deposed(_) => State::Pending,
         };
-        Self { state, reason: error.reason(), message: error.to_string(), attributes: BTreeMap::new() }
+        Self { state, ..Self::failed(error.reason(), error.to_string()) }
     }
 }
 

@@ -4,6 +4,7 @@
 //! Both are written before the first such thing is made, in one request, and go with the last.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -23,8 +24,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn of(primary: &Stored, operator: &str) -> Self {
-        let tree = primary.value();
+    fn of(tree: &Value, operator: &str) -> Self {
         let finalizers = tree.pointer("/metadata/finalizers").and_then(Value::as_array);
         let ours = finalizer(operator);
         let annotations = tree.pointer("/metadata/annotations");
@@ -110,7 +110,7 @@ impl Pass<'_> {
             }
         }
         for kind in self.controller.owns() {
-            findings.retry |= self.note_trouble(kind, &mut findings);
+            findings.retry |= self.note_trouble(kind, self.own_namespace(), &mut findings);
         }
         let mut left = Vec::new();
         for (kind, stored) in self.objects_beyond() {
@@ -149,8 +149,9 @@ impl Pass<'_> {
 
     fn ledger(&self) -> Ledger {
         let current = self.cache().primary(self.controller.kind(), &self.key.name);
-        let current = current.filter(|current| current.uid == self.stored.uid);
-        Ledger::of(current.as_deref().unwrap_or(&self.stored), self.controller.operator())
+        let newer = current.filter(|now| now.uid == self.stored.uid && !Arc::ptr_eq(now, &self.stored));
+        let newer = newer.map(|now| now.value());
+        Ledger::of(newer.as_ref().unwrap_or(&self.tree), self.controller.operator())
     }
 
     async fn write(&self, ledger: &Ledger, findings: &mut Findings) -> bool {
@@ -190,7 +191,7 @@ impl Pass<'_> {
     }
 
     /// Objects of this primary that garbage collection does not reach, or not soon enough.
-    fn objects_beyond(&self) -> Vec<(Kind, std::sync::Arc<Stored>)> {
+    fn objects_beyond(&self) -> Vec<(Kind, Arc<Stored>)> {
         let owned = self.cache().owned(self.controller.owns(), &self.stored.uid);
         let (namespace, first) = (&self.key.name.namespace, &self.controller.declared().stops_first);
         let beyond = |stored: &Stored| !namespace.is_empty() && stored.name.namespace != *namespace;

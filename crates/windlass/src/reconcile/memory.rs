@@ -1,15 +1,16 @@
 //! What is remembered of a primary between passes, and lost with the process without harm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use windlass_machinery::Context;
 
-use crate::cache::PrimaryKey;
+use crate::cache::{PrimaryKey, Share};
 use crate::memo::Derived;
-use crate::{Kind, ObjectName};
+use crate::plan::Dependent;
+use crate::{Condition, Kind, ObjectName};
 
 const LETTERS_AND_DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -19,16 +20,33 @@ const WINDOW: Duration = Duration::from_secs(600);
 
 /// The memories of all primaries.
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<BTreeMap<PrimaryKey, Arc<Memory>>>);
+pub(crate) struct Memories {
+    all: Mutex<BTreeMap<PrimaryKey, Arc<Memory>>>,
+    /// Those of whose progress something is still to be written.
+    moving: Mutex<BTreeSet<PrimaryKey>>,
+}
 
 impl Memories {
     pub(super) fn of(&self, key: &PrimaryKey) -> Arc<Memory> {
-        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(memories.entry(key.clone()).or_default())
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(key.clone()).or_default())
     }
 
     pub(super) fn forget(&self, key: &PrimaryKey) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.said(key);
+    }
+
+    /// Notes that something is still to be written of a primary's progress; of how many primaries that is so.
+    pub(super) fn unsaid(&self, key: &PrimaryKey) -> usize {
+        let mut moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        moving.insert(key.clone());
+        moving.len()
+    }
+
+    /// Notes that a primary's status is as it should be.
+    pub(super) fn said(&self, key: &PrimaryKey) {
+        self.moving.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
@@ -40,10 +58,27 @@ pub(super) struct Memory(Mutex<Inner>);
 struct Inner {
     randoms: BTreeMap<(Box<str>, String), String>,
     writes: BTreeMap<(Kind, ObjectName), Writes>,
+    agreements: Vec<Agreement>,
     status_written: Option<Instant>,
     wrote: Option<Instant>,
     derived: Vec<Arc<Derived>>,
     forced: Option<String>,
+    said: String,
+}
+
+/// A dependent that was found as planned. As long as neither the plan nor the object changes there is nothing to
+/// compare.
+#[derive(Clone)]
+pub(super) struct Agreement {
+    pub(super) kind: Kind,
+    pub(super) name: ObjectName,
+    /// A hash of all that the plan says of it.
+    pub(super) planned: u64,
+    /// How it was observed.
+    pub(super) content: u64,
+    pub(super) share: Option<Arc<Share>>,
+    /// A hash of the status, and what was said of it then by the rule for its kind, unless it was ready.
+    pub(super) judged: Option<(u64, Option<Box<Condition>>)>,
 }
 
 /// The writes to one dependent.
@@ -93,10 +128,42 @@ impl Memory {
     }
 
     /// Nothing differs: if there was a fight, it is over.
-    pub(super) fn agreed(&self, kind: &Kind, name: &ObjectName) {
-        if let Some(writes) = self.lock().writes.get_mut(&(kind.clone(), name.clone())) {
+    pub(super) fn agreed(&self, agreement: Agreement) {
+        let mut inner = self.lock();
+        if !inner.writes.is_empty()
+            && let Some(writes) = inner.writes.get_mut(&(agreement.kind.clone(), agreement.name.clone()))
+        {
             writes.conflict = None;
         }
+        match inner.agreements.iter_mut().find(|known| known.is_of(&agreement.kind, &agreement.name)) {
+            Some(known) => *known = agreement,
+            None => inner.agreements.push(agreement),
+        }
+    }
+
+    /// How a dependent was when it was last found as planned.
+    pub(super) fn agreement(&self, kind: &Kind, name: &ObjectName) -> Option<Agreement> {
+        self.lock().agreements.iter().find(|known| known.is_of(kind, name)).cloned()
+    }
+
+    /// Forgets all dependents but these.
+    pub(super) fn keep_agreements(&self, planned: &[Dependent]) {
+        let mut inner = self.lock();
+        if inner.agreements.len() > planned.len() {
+            inner.agreements.retain(|known| {
+                planned.iter().any(|dependent| known.is_of(&dependent.kind, &dependent.name))
+            });
+        }
+    }
+
+    /// Whether something is other than what was said last; nothing, where all is well.
+    pub(super) fn is_news(&self, message: &str) -> bool {
+        let mut inner = self.lock();
+        let news = inner.said != message;
+        if news {
+            inner.said = message.to_owned();
+        }
+        news
     }
 
     pub(super) fn since_status(&self) -> Option<Duration> {
@@ -126,6 +193,12 @@ impl Memory {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Agreement {
+    fn is_of(&self, kind: &Kind, name: &ObjectName) -> bool {
+        self.name == *name && self.kind == *kind
     }
 }
 

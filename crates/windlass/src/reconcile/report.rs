@@ -2,17 +2,22 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as Standard, Time};
-use serde_json::Value;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 
-use super::{Findings, Next, Pass};
+use super::{Findings, Next, Pass, Reconciler};
 use crate::annotation::PAUSED;
 use crate::controller::{Subject, overlay, own_conditions};
 use crate::hash::quick_hash;
-use crate::{Status, event};
+use crate::{Kind, Status, event};
 
 /// Progress that changes nothing in the gist is written no more often than this.
 const CALM: Duration = Duration::from_secs(30);
+/// While more primaries than this are on the move, such progress is not written at all: the requests are better
+/// spent on getting them ready.
+const CROWD: usize = 50;
 
 impl Pass<'_> {
     /// Writes the status if it differs. Gives the pause after which to look again, because a change in detail has
@@ -22,7 +27,7 @@ impl Pass<'_> {
         subject: Option<&dyn Subject>,
         findings: &mut Findings,
     ) -> Result<Option<Duration>, ()> {
-        let observed = self.stored.value();
+        let observed = &self.tree;
         let previous = self.previous_status();
         let generation = observed.pointer("/metadata/generation").and_then(Value::as_i64);
         let now = self.reconciler.context.now();
@@ -35,7 +40,7 @@ impl Pass<'_> {
         let current = object_of(observed.get("status"));
         let mut status = current.clone();
         if self.controller.quiet() {
-            return self.report_quietly(&observed, &previous, report).await;
+            return self.report_quietly(observed, &previous, report).await;
         }
         match subject.map(|subject| subject.status(Box::new(self.source()), &report)) {
             Some(Ok((whole, reads))) => {
@@ -52,18 +57,24 @@ impl Pass<'_> {
             }
             None => overlay(&mut status, &report),
         }
+        let memories = &self.reconciler.memories;
         if status == current {
+            memories.said(self.key);
             return Ok(None);
         }
-        let waited = self.memory.since_status().unwrap_or(CALM);
         let urgent = report.is_urgent_after(&previous) || own_news(&status) != own_news(&current);
-        if !urgent && waited < CALM {
-            return Ok(Some(CALM - waited));
+        if !urgent {
+            let waited = self.memory.since_status().unwrap_or(CALM);
+            let crowd = memories.unsaid(self.key) > CROWD;
+            if crowd || waited < CALM {
+                return Ok(Some(if crowd { CALM } else { CALM - waited }));
+            }
         }
+        memories.said(self.key);
         if !self.write_status(&status, &status).await? {
             return Ok(None);
         }
-        self.tell_news(&observed, &previous, &report).await;
+        self.tell_news(observed, &previous, &report).await;
         // The plan may read its own status.
         let again = own_fields(&status) != own_fields(&current);
         Ok(again.then_some(Duration::ZERO))
@@ -104,6 +115,7 @@ impl Pass<'_> {
         let kind = self.controller.kind();
         match self.requests.status(kind, &self.stored, status).await {
             Ok(object) => {
+                self.memory.is_news("");
                 self.memory.status_written();
                 self.cache().wrote_status(self.key, kind, object);
                 Ok(true)
@@ -111,7 +123,14 @@ impl Pass<'_> {
             // It is gone, or another has its name: its own event is on the way. Or the kind has no status.
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => {
-                tracing::warn!(primary = %self.key.name, %error, "failed to write the status");
+                // The status cannot say it: an Event may, and the log does.
+                let message = format!("failed to write the status: {error}");
+                if error.is_forbidden() && self.memory.is_news(&message) {
+                    tracing::error!(primary = %self.key.name, message);
+                    self.post(&self.tree, &error.reason(), &message).await;
+                } else {
+                    tracing::warn!(primary = %self.key.name, message);
+                }
                 Err(())
             }
         }
@@ -120,11 +139,16 @@ impl Pass<'_> {
     /// Posts an Event about what is newly wrong.
     async fn tell_news(&self, observed: &Value, previous: &Status, report: &Status) {
         if let Some((reason, message)) = report.news_since(previous) {
-            let event =
-                event::warning(&self.reconciler.context, self.controller, observed, &reason, &message);
-            if let Err(error) = self.requests.post(&event::kind(), &event).await {
-                tracing::warn!(primary = %self.key.name, %error, "failed to post an event");
-            }
+            self.post(observed, &reason, &message).await;
+        }
+    }
+
+    async fn post(&self, observed: &Value, reason: &str, message: &str) {
+        let about = (self.controller.kind(), observed);
+        let event =
+            event::warning(&self.reconciler.context, self.controller.operator(), about, reason, message);
+        if let Err(error) = self.requests.post(&event::kind(), &event).await {
+            tracing::warn!(primary = %self.key.name, %error, "failed to post an event");
         }
     }
 
@@ -152,27 +176,35 @@ impl Pass<'_> {
         };
         status.conditions.retain(|one| one.type_ != "Paused");
         status.conditions.push(paused);
-        let observed = self.stored.value();
-        let mut whole = object_of(observed.get("status"));
+        let mut whole = object_of(self.tree.get("status"));
         overlay(&mut whole, &status);
-        self.cache().writing_status(self.key, quick_hash(&whole));
-        let kind = self.controller.kind();
-        match self.requests.status(kind, &self.stored, &whole).await {
-            Ok(object) => self.cache().wrote_status(self.key, kind, object),
-            Err(error) if error.is_not_found() => {}
-            Err(error) => {
-                tracing::warn!(primary = %self.key.name, %error, "failed to write the status");
-                return Next::Retry;
-            }
+        match self.write_status(&whole, &whole).await {
+            Ok(_) => Next::Settled,
+            Err(()) => Next::Retry,
         }
-        Next::Settled
     }
 
     /// The framework's part of the status as it is now.
     pub(super) fn previous_status(&self) -> Status {
-        let observed = self.stored.value();
-        let status = observed.get("status").cloned().unwrap_or_default();
-        serde_json::from_value(status).unwrap_or_default()
+        let status = self.tree.get("status").and_then(|status| Status::deserialize(status).ok());
+        status.unwrap_or_default()
+    }
+}
+
+impl Reconciler {
+    /// Tells people of an operator that may not look at its own primaries, which therefore cannot say it.
+    pub(crate) async fn tell_blind(&self, kind: &Kind, why: &str) {
+        let definition = Kind::of::<CustomResourceDefinition>();
+        let object = json!({"metadata": {"name": format!("{}.{}", kind.plural(), kind.group())}});
+        for controller in self.controllers.iter().filter(|controller| controller.kind() == kind) {
+            let Some(requests) = self.requests.get(controller.operator()) else { continue };
+            let requests = requests.under(self.replica.permit(kind.plural()), None);
+            let about = (&definition, &object);
+            let event = event::warning(&self.context, controller.operator(), about, "CannotWatch", why);
+            if let Err(error) = requests.post(&event::kind(), &event).await {
+                tracing::warn!(%kind, %error, "failed to post an event");
+            }
+        }
     }
 }
 

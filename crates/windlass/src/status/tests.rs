@@ -32,6 +32,22 @@ fn the_worst_dependent_decides_in_whatever_order() {
 }
 
 #[test]
+fn a_state_can_have_a_name_of_its_own() {
+    let migrating =
+        |name: &str| outcome::<Deployment>("a", Condition::pending("Schema", "3 of 5").named(name), true);
+    let status = Status::compute(&Status::default(), Some(1), &[migrating("Migrating")], &[], at(5));
+    let entry = &status.dependents[0];
+    assert_eq!((entry.state.as_str(), entry.is_ready()), ("Migrating", false));
+    assert_eq!(status.line(&Kind::of::<Deployment>(), "a"), "Migrating: 3 of 5");
+    assert_eq!(standing(&status)[1], ("Progressing", "True", 5), "it counts as what it is a name for");
+    // Another name is a transition, though both are pending.
+    let later = Status::compute(&status, Some(1), &[migrating("Verifying")], &[], at(9));
+    assert_eq!(later.dependents[0].last_transition_time, Some(Time(at(9))));
+    let same = Status::compute(&later, Some(1), &[migrating("Verifying")], &[], at(20));
+    assert_eq!(same.dependents[0].last_transition_time, Some(Time(at(9))));
+}
+
+#[test]
 fn what_does_not_count_does_not_matter() {
     let ignored = outcome::<Deployment>("a", Condition::pending("Rolling", ""), false);
     assert!(Status::compute(&Status::default(), Some(1), &[ignored], &[], at(5)).is_ready());

@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{Halt, Query, World, decode};
+use super::{Halt, Query, World};
 use crate::cache::Stored;
 use crate::memo::{self, Derived, Seen};
 use crate::{Kind, Object};
@@ -14,8 +14,9 @@ impl World {
     /// changed since the last plan, or whose derivation read something that has, or where `with` is another.
     ///
     /// `derive` gets `with`, which holds all else that the values depend on, and a world of its own: its reads count as
-    /// this plan's, and its namespace is that of the object. It is a function that captures nothing: what it captured would not be compared. Primaries
-    /// that derive the same share the values.
+    /// this plan's, and its namespace is that of the object. It is a function that captures nothing: what it captured would
+    /// not be compared. Primaries that derive the same share the values. What cannot be decoded is left out, as by
+    /// [`select`](Self::select).
     ///
     /// # Errors
     /// Halts as [`select`](Self::select) does, and if a derivation halts; the others are then derived nevertheless,
@@ -38,7 +39,8 @@ impl World {
             let value = match known {
                 Some(value) => Ok(value),
                 None => {
-                    self.derived(key, with, &stored, |world| derive(world, &decode(&kind, &stored)?, with))
+                    let Some(object) = self.decoded(&kind, &stored) else { continue };
+                    self.derived(key, with, &stored, |world| derive(world, &object, with))
                 }
             };
             match value {
@@ -107,6 +109,7 @@ impl World {
         let fickle = world.fickle.get();
         self.derived.borrow_mut().append(&mut world.derived.borrow_mut());
         self.reads.borrow_mut().append(&mut world.reads.borrow_mut());
+        self.left_out.borrow_mut().append(&mut world.left_out.borrow_mut());
         let seen = world.seen.map(std::cell::RefCell::into_inner).unwrap_or_default();
         match &outcome {
             Ok(value) if !fickle => {

@@ -100,7 +100,7 @@ fn the_path_names_the_field() {
     at(&mut desired, "/spec/template/spec/containers/0/image", json!("x:2"));
     assert_eq!(
         difference(&desired, &observed(), &share()).as_deref(),
-        Some("spec.template.spec.containers.k:{\"name\":\"main\"}.image")
+        Some("spec.template.spec.containers[name=main].image")
     );
 }
 
