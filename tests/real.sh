@@ -26,7 +26,7 @@ case ${1:-} in
 esac
 
 failed=()
-for suite in windlass-testkit windlass-monocle; do
+for suite in windlass-testkit windlass-monocle windlass-kiagnose; do
   echo "== $suite"
   cargo test -p "$suite" --test e2e "$@" || failed+=("$suite")
 done

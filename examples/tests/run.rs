@@ -35,6 +35,8 @@ mod selectors;
 mod time;
 #[path = "../validity.rs"]
 mod validity;
+#[path = "../webhooks.rs"]
+mod webhooks;
 
 #[test]
 fn conditions() {
@@ -114,4 +116,9 @@ fn time() {
 #[test]
 fn validity() {
     validity::main();
+}
+
+#[test]
+fn webhooks() {
+    webhooks::main();
 }

@@ -2,7 +2,10 @@
 
 use anyhow::{Result, bail};
 use windlass::Operator;
+use windlass::olm::Listing;
 use windlass_grafana_agent::kubelet::{KubeletService, with_kubelet_service};
+
+use crate::kiagnose;
 
 /// An operator and what to try it with.
 pub(crate) struct Entry {
@@ -18,6 +21,20 @@ pub(crate) struct Entry {
     pub(crate) samples: &'static [&'static str],
     /// What to try with them.
     pub(crate) tries: &'static [Try],
+    /// What catalogs of operators show of it.
+    pub(crate) listing: &'static Listing,
+    /// Manifests of kinds that the samples have none of, for catalogs to show.
+    pub(crate) examples: &'static [&'static str],
+    /// Makes the operator that manages its kinds: itself, or another one that it installs.
+    pub(crate) kinds: fn() -> Operator,
+    /// Makes it as it runs when its definitions came with a bundle, where that is another.
+    pub(crate) bundled: Option<fn() -> Operator>,
+    /// The image that it is in, if not one of this program.
+    pub(crate) image: Option<fn() -> String>,
+    /// What this program is called there.
+    pub(crate) program: Option<&'static str>,
+    /// The variable that tells it its own image, if it deploys a part of itself.
+    pub(crate) image_variable: Option<&'static str>,
 }
 
 /// A command worth trying.
@@ -53,6 +70,13 @@ pub(crate) const OPERATORS: &[Entry] = &[
             kubectl("edit configmap monocle-sample-api", "one update-idents Job"),
             both("delete monocle monocle-sample", "nothing is left"),
         ],
+        listing: &windlass_monocle::LISTING,
+        examples: &[],
+        kinds: windlass_monocle::operator,
+        bundled: None,
+        image: None,
+        program: None,
+        image_variable: None,
     },
     Entry {
         name: "grafana-agent",
@@ -73,10 +97,17 @@ pub(crate) const OPERATORS: &[Entry] = &[
             ),
             both("delete grafanaagent agent-sample", "nothing is left"),
         ],
+        listing: &windlass_grafana_agent::LISTING,
+        examples: &[],
+        kinds: windlass_grafana_agent::operator,
+        bundled: None,
+        image: None,
+        program: None,
+        image_variable: None,
     },
     Entry {
         name: "kiagnose",
-        operator: windlass_kiagnose::operator,
+        operator: kiagnose::installer,
         kubelet_service: None,
         preparation: &[windlass_kiagnose::PREPARATION],
         samples: &[windlass_kiagnose::SAMPLE],
@@ -88,12 +119,21 @@ pub(crate) const OPERATORS: &[Entry] = &[
             kubectl("delete deployment kiagnose-checkup-controller -n kiagnose", "it is back at once"),
             both("delete checkup echo", "nothing is left"),
         ],
+        listing: &windlass_kiagnose::LISTING,
+        examples: &[windlass_kiagnose::SCHEDULE_SAMPLE],
+        kinds: windlass_kiagnose::controller,
+        bundled: Some(kiagnose::bundled),
+        image: Some(kiagnose::image),
+        program: Some("kiagnose"),
+        image_variable: Some(kiagnose::IMAGE_VARIABLE),
     },
 ];
 
-/// Images that this program stands for by itself, and the command that does.
-pub(crate) const IMAGES: &[(&str, &str)] =
-    &[("quay.io/kiagnose/kiagnose-operator", "kiagnose"), ("quay.io/kiagnose/echo-checkup", "echo-checkup")];
+/// Images that this program stands for by itself, and the arguments with which it does.
+pub(crate) const IMAGES: &[(&str, &[&str])] = &[
+    ("quay.io/kiagnose/kiagnose-operator", &["run", "kiagnose"]),
+    ("quay.io/kiagnose/echo-checkup", &["echo-checkup"]),
+];
 
 /// The operators of these names; all of them where there is none.
 pub(crate) fn select(names: &[String]) -> Result<Vec<&'static Entry>> {

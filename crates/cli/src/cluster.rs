@@ -24,6 +24,11 @@ pub(crate) const DEFAULT_KUBECONFIG: &str = "windlass.kubeconfig";
 impl Target {
     /// A client of the cluster.
     pub(crate) async fn client(&self) -> Result<Client> {
+        Client::try_from(self.config().await?).context("failed to set up a client")
+    }
+
+    /// Where the cluster is, and as whom it is asked.
+    pub(crate) async fn config(&self) -> Result<Config> {
         let local = PathBuf::from(DEFAULT_KUBECONFIG);
         let file = match &self.kubeconfig {
             Some(file) => Some(file.clone()),
@@ -44,6 +49,6 @@ impl Target {
         };
         // By this audit logs tell who asked.
         config.headers.push((USER_AGENT, HeaderValue::from_static(USER)));
-        Client::try_from(config).context("failed to set up a client")
+        Ok(config)
     }
 }

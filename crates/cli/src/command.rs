@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
-    apply, delete, drydock, explain, get, grafana_agent, kiagnose, manifests, node, plan, run, telemetry, up,
+    apply, delete, drydock, explain, get, grafana_agent, kiagnose, manifests, node, olm, output, plan, run,
+    telemetry, up,
 };
 
 /// Build and run Kubernetes operators.
@@ -28,14 +29,14 @@ enum Command {
     Plan(plan::Arguments),
     Explain(explain::Arguments),
     Manifests(manifests::Arguments),
+    Bundle(olm::bundle::Arguments),
+    Catalog(olm::catalog::Arguments),
     Drydock(drydock::Arguments),
     Node(node::Arguments),
     Get(get::Arguments),
     Apply(apply::Arguments),
     Delete(delete::Arguments),
     GrafanaAgent(grafana_agent::Arguments),
-    #[command(hide = true)]
-    Kiagnose(kiagnose::Arguments),
     #[command(hide = true)]
     CheckupController(kiagnose::Arguments),
     /// The echo checkup, as the container of a Checkup's Job
@@ -52,11 +53,11 @@ enum Command {
 
 /// Runs the command that the arguments name.
 pub(crate) async fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(words());
+    let arguments = Arguments::parse_from(words(std::env::args_os()));
     let telemetry = match telemetry::start() {
         Ok(telemetry) => telemetry,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", output::describe(&error));
             return ExitCode::FAILURE;
         }
     };
@@ -66,13 +67,14 @@ pub(crate) async fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(arguments).await,
         Command::Explain(arguments) => explain::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Manifests(arguments) => manifests::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Bundle(arguments) => olm::bundle::run(arguments).await,
+        Command::Catalog(arguments) => olm::catalog::run(arguments).await,
         Command::Drydock(arguments) => drydock::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Node(arguments) => node::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Get(arguments) => get::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Apply(arguments) => apply::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::Delete(arguments) => delete::run(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::GrafanaAgent(arguments) => grafana_agent::run(&arguments).map(|()| ExitCode::SUCCESS),
-        Command::Kiagnose(arguments) => kiagnose::operator(arguments).await.map(|()| ExitCode::SUCCESS),
         Command::CheckupController(arguments) => {
             kiagnose::controller(arguments).await.map(|()| ExitCode::SUCCESS)
         }
@@ -80,23 +82,25 @@ pub(crate) async fn main() -> ExitCode {
             windlass_checkup_echo::run().await.map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "windlass", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "windlass", &mut script);
+            output::print(script).map(|()| ExitCode::SUCCESS)
         }
     };
     telemetry.finish().await;
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        eprintln!("error: {}", output::describe(&error));
         ExitCode::FAILURE
     })
 }
 
 /// The command line. Called by the name of one of the programs that an image holds, this program is that.
-fn words() -> impl Iterator<Item = OsString> {
-    let mut words = std::env::args_os();
+pub(crate) fn words(words: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut words = words.into_iter();
     let called = words.next().unwrap_or_default();
     let name = Path::new(&called).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let command = kiagnose::PROGRAMS.iter().find(|program| **program == name).map(OsString::from);
+    let stands_for = kiagnose::PROGRAMS.iter().find(|(program, _)| *program == name).map(|(_, words)| *words);
+    let command = stands_for.unwrap_or_default().iter().map(OsString::from);
     std::iter::once(called).chain(command).chain(words)
 }
 

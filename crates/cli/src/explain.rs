@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail};
 use windlass::explain::{Change, Explanation, Pass, Write};
 
-use crate::port;
+use crate::{output, port};
 
 /// Show what an operator did about an object, and why
 ///
 /// The operator's own record of its last passes: what caused each, what it compared and what it wrote. Values of
 /// Secrets are not in it. For an operator in a cluster: kubectl port-forward deployment/NAME 9446
+///
 /// For example: windlass explain monocle monocle-sample
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -41,15 +42,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         bail!("{}", body.trim_end());
     }
     if *json {
-        println!("{body}");
-        return Ok(());
+        return output::print(format!("{body}\n"));
     }
     let all: Vec<Explanation> =
         serde_json::from_str(&body).context("failed to read the operator's record")?;
-    for explanation in &all {
-        print!("{}", text(explanation));
-    }
-    Ok(())
+    output::print(all.iter().map(text).collect::<String>())
 }
 
 /// The record for people, the newest pass last.

@@ -1,5 +1,7 @@
 //! `windlass get`: what is in a cluster, for machines without kubectl.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, Result, bail};
 use http::Request;
 use http::header::ACCEPT;
@@ -9,6 +11,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::cluster::Target;
+use crate::output;
 
 /// Show objects, as `kubectl get` does
 ///
@@ -53,22 +56,23 @@ pub(crate) type Resource = (ApiResource, ApiCapabilities);
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let client = arguments.target.client().await?;
     let kinds: Vec<&str> = arguments.kinds.split(',').filter(|kind| !kind.is_empty()).collect();
+    let mut out = String::new();
     for (index, kind) in kinds.iter().enumerate() {
         let resource = find(&client, kind).await?;
         let value = fetch(&client, &resource, &arguments).await?;
         match arguments.output {
-            Output::Json => println!("{}", serde_json::to_string_pretty(&value)?),
-            Output::Yaml => println!("---\n{}", serde_saphyr::to_string(&value)?.trim_end()),
+            Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?,
+            Output::Yaml => writeln!(out, "---\n{}", serde_saphyr::to_string(&value)?.trim_end())?,
             Output::Table | Output::Wide => {
                 if index > 0 {
-                    println!();
+                    out.push('\n');
                 }
                 let prefix = (kinds.len() > 1).then(|| resource.0.kind.to_lowercase());
-                print_table(&value, arguments.output == Output::Wide, prefix.as_deref(), kind);
+                out += &table(&value, arguments.output == Output::Wide, prefix.as_deref(), kind);
             }
         }
     }
-    Ok(())
+    output::print(out)
 }
 
 /// The resource that goes by a name: plural, singular, short or kind.
@@ -156,15 +160,14 @@ async fn fetch(client: &Client, resource: &Resource, arguments: &Arguments) -> R
     client.request(request).await.with_context(|| format!("failed to get {}", resource.0.plural))
 }
 
-fn print_table(table: &Value, wide: bool, prefix: Option<&str>, kind: &str) {
+fn table(table: &Value, wide: bool, prefix: Option<&str>, kind: &str) -> String {
     let columns = table["columnDefinitions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let shown: Vec<usize> = (0..columns.len())
         .filter(|index| wide || columns[*index]["priority"].as_i64().unwrap_or(0) == 0)
         .collect();
     let rows = table["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
     if rows.is_empty() {
-        println!("No {kind} found.");
-        return;
+        return format!("No {kind} found.\n");
     }
     let mut lines: Vec<Vec<String>> = vec![
         shown
@@ -193,9 +196,10 @@ fn print_table(table: &Value, wide: bool, prefix: Option<&str>, kind: &str) {
     let widths: Vec<usize> = (0..shown.len())
         .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
         .collect();
-    for line in lines {
+    let line = |line: &Vec<String>| {
         let cells: Vec<String> =
             line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        println!("{}", cells.join("   ").trim_end());
-    }
+        format!("{}\n", cells.join("   ").trim_end())
+    };
+    lines.iter().map(line).collect()
 }

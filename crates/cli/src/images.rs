@@ -41,8 +41,8 @@ impl ImageArguments {
     /// Tells the node. What is given by itself wins over the file, and that over the images of this project.
     pub(crate) fn apply(&self, node: &NodeOptions) -> Result<()> {
         let program = std::env::current_exe().context("failed to find this program itself")?;
-        for (image, command) in catalog::IMAGES {
-            node.images.set(image, Program::new(&program).with_arguments([*command]));
+        for (image, arguments) in catalog::IMAGES {
+            node.images.set(image, Program::new(&program).with_arguments(arguments.iter().copied()));
         }
         if let Some(file) = &self.images {
             apply_file(file, node)

@@ -6,7 +6,7 @@ use windlass::Operator;
 use windlass::manifests::{self, PORT, Setup, WEBHOOKS_PORT};
 use windlass_grafana_agent::kubelet::KubeletService;
 
-use crate::{catalog, run};
+use crate::{catalog, output, run};
 
 /// The image that has this program, unless told otherwise.
 const IMAGE: &str = concat!("windlass:", env!("CARGO_PKG_VERSION"));
@@ -15,6 +15,7 @@ const IMAGE: &str = concat!("windlass:", env!("CARGO_PKG_VERSION"));
 ///
 /// Definitions of its kinds, a service account with the permissions that the operator needs and no others, and a
 /// Deployment. One replica works and the others stand by, or, with --shards, all share the objects.
+///
 /// For example: windlass manifests monocle --image registry.example.org/windlass:1.0 | kubectl apply --server-side -f -
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -40,9 +41,12 @@ pub(crate) struct Deployed {
     /// The namespace to run in, which is there already; without it, one of the operator's own name, which is made
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// The image with this program
-    #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
-    image: String,
+    /// Work only in these namespaces, with roles in them instead of a cluster role; in all without it
+    #[arg(long = "watch-namespace", value_name = "A,B", value_delimiter = ',')]
+    watch_namespaces: Vec<String>,
+    /// The image with this program; without it windlass, or the operator's own where it has one, of this version
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
     /// How many replicas run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     replicas: u32,
@@ -64,8 +68,7 @@ enum Form {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    print!("{}", printed(arguments)?);
-    Ok(())
+    output::print(printed(arguments)?)
 }
 
 fn printed(arguments: &Arguments) -> Result<String> {
@@ -97,34 +100,62 @@ pub(crate) fn yaml(objects: &[Value]) -> Result<String> {
 impl Deployed {
     /// The operator of this name, and how it is deployed.
     pub(crate) fn resolve(&self, name: &str) -> Result<(Operator, Setup)> {
+        self.resolved(name, false)
+    }
+
+    /// The same for a bundle, where OLM chooses the namespace and brings the definitions.
+    pub(crate) fn resolve_bundled(&self, name: &str) -> Result<(Operator, Setup)> {
+        if !self.watch_namespaces.is_empty() {
+            bail!("--watch-namespace is not for bundles: they work in all namespaces");
+        }
+        self.resolved(name, true)
+    }
+
+    fn resolved(&self, name: &str, bundled: bool) -> Result<(Operator, Setup)> {
         let entries = catalog::select(&[name.to_owned()])?;
-        let mut operators = run::hosted(&entries, self.kubelet_service.as_ref())?;
+        let mut operators = run::hosted(&entries, bundled, self.kubelet_service.as_ref())?;
         let Some(operator) = operators.pop() else { bail!("there is no operator {name:?}") };
+        let image_variables = entries.iter().filter_map(|entry| entry.image_variable);
+        let own = entries.iter().find_map(|entry| entry.image);
+        let image = self.image.clone().unwrap_or_else(|| own.map_or_else(|| IMAGE.to_owned(), |own| own()));
         let mut setup = Setup {
             namespace: self.namespace.clone().unwrap_or_else(|| name.to_owned()),
+            watch_namespaces: self.watch_namespaces.clone(),
             make_namespace: self.namespace.is_none(),
-            image: self.image.clone(),
-            command: Vec::new(),
+            image: image.clone(),
+            command: entries.iter().filter_map(|entry| entry.program).map(ToOwned::to_owned).collect(),
             args: Vec::new(),
+            env: image_variables.map(|variable| (variable.to_owned(), image.clone())).collect(),
             replicas: self.replicas,
             shards: self.shards,
             webhooks: self.webhooks,
         };
         setup.args = self.run_arguments(name, &operator, &setup);
+        if bundled {
+            setup.args.retain(|argument| !argument.starts_with("--lease-namespace="));
+            setup
+                .args
+                .extend(entries.iter().filter_map(|entry| entry.bundled).map(|_| "--bundled".to_owned()));
+        }
         Ok((operator, setup))
     }
 
-    /// The arguments of `windlass run`.
+    /// The arguments of `windlass run`, or of a program that is called by a name of its own.
     fn run_arguments(&self, name: &str, operator: &Operator, setup: &Setup) -> Vec<String> {
         let lease = setup.lease(operator);
-        let mut arguments = vec![
-            "run".to_owned(),
-            name.to_owned(),
+        let mut arguments = Vec::new();
+        if setup.command.is_empty() {
+            arguments.extend(["run".to_owned(), name.to_owned()]);
+        }
+        arguments.extend([
             if setup.shards { "--shards" } else { "--leader-elect" }.to_owned(),
             format!("--lease-namespace={}", lease.namespace),
             format!("--lease-name={}", lease.name),
-            format!("--listen=0.0.0.0:{PORT}"),
-        ];
+            format!("--listen=$(POD_IP):{PORT}"),
+        ]);
+        if !setup.watch_namespaces.is_empty() {
+            arguments.push(format!("--watch-namespace={}", setup.watch_namespaces.join(",")));
+        }
         if setup.webhooks {
             arguments.extend([
                 "--webhooks".to_owned(),
@@ -139,6 +170,7 @@ impl Deployed {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::path::Path;
 
     use clap::Parser;
@@ -195,12 +227,19 @@ mod tests {
     #[test]
     fn the_deployment_runs_this_program_with_arguments_that_it_takes() {
         for entry in catalog::OPERATORS {
-            for flags in [&[][..], &["--webhooks"], &["--shards"]] {
+            for flags in [&[][..], &["--webhooks"], &["--shards"], &["--watch-namespace=a,b"]] {
                 let objects = objects(&[&[entry.name], flags].concat());
                 let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
-                let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
-                let arguments: Vec<String> = serde_json::from_value(arguments.clone()).unwrap();
-                assert_eq!(arguments[0], "run");
+                let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+                let words = |field: &str| -> Vec<String> {
+                    serde_json::from_value(container[field].clone()).unwrap_or_default()
+                };
+                // As the program reads them: called by another name, it is a command.
+                let called = words("command").pop().unwrap_or_else(|| "windlass".to_owned());
+                let told = words("args").into_iter().map(|word| word.replace("$(POD_IP)", "10.0.0.7"));
+                let arguments = crate::command::words([called].into_iter().chain(told).map(OsString::from));
+                let arguments: Vec<OsString> = arguments.skip(1).collect();
+                assert_eq!(arguments[..2], ["run", entry.name]);
                 Run::try_parse_from(&arguments).unwrap_or_else(|error| panic!("{error}"));
             }
         }
@@ -215,6 +254,18 @@ mod tests {
         let definitions = objects(&["grafana-agent", "--crds-only"]);
         assert!(definitions.iter().all(|object| object["kind"] == "CustomResourceDefinition"));
         assert!(definitions.len() > 1);
+    }
+
+    #[test]
+    fn in_single_namespaces_it_has_roles_and_no_cluster_role() {
+        let objects = objects(&["monocle", "--namespace=ops", "--watch-namespace=a,b", "--no-crds"]);
+        let named = |kind: &str| -> Vec<&str> {
+            let of_kind = objects.iter().filter(|object| object["kind"] == kind);
+            of_kind.map(|object| object["metadata"]["namespace"].as_str().unwrap()).collect()
+        };
+        assert_eq!(named("Role"), ["a", "b", "ops"]);
+        assert_eq!(named("RoleBinding"), ["a", "b", "ops"]);
+        assert!(objects.iter().all(|object| !object["kind"].as_str().unwrap().starts_with("Cluster")));
     }
 
     #[test]

@@ -11,16 +11,18 @@ use windlass::preview::{Preview, Verb, preview};
 use windlass::{Context, Operator};
 
 use crate::cluster::Target;
-use crate::{catalog, manifest};
+use crate::{catalog, manifest, output};
 
 /// The exit code that says that something would change.
 const WOULD_CHANGE: u8 = 2;
 
 /// Show what operators would change, and change nothing
 ///
-/// With -f, as if the file were applied; else for everything that is in the cluster. Nothing is written, not even a
-/// dry run: only rights to read are needed. Values of Secrets are masked.
+/// With -f, as if the file were applied; else for everything that is in the cluster. What would be made is shown in
+/// whole, what would change by its fields. Nothing is written, not even a dry run: only rights to read are needed.
+/// Values of Secrets are masked.
 /// Exits with 0 if nothing would change, 2 if something would, 1 on errors.
+///
 /// For example: windlass plan -f monocle.yaml
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -29,9 +31,24 @@ pub(crate) struct Arguments {
     /// A manifest of custom resources; - reads standard input
     #[arg(short, long, value_name = "FILE")]
     filename: Option<PathBuf>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = Form::Text)]
+    output: Form,
     /// Only these operators; all without it
     #[arg(value_name = "OPERATOR")]
     operators: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Form {
+    /// For people
+    Text,
+    /// For people, a line for each object that would be made
+    Short,
+    /// A list of what would be done for each custom resource
+    Json,
+    /// The same
+    Yaml,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
@@ -53,7 +70,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
             }
         }
     }
-    print!("{}", render(&previews));
+    output::print(match arguments.output {
+        Form::Text => render(&previews, true),
+        Form::Short => render(&previews, false),
+        Form::Json => format!("{}\n", serde_json::to_string_pretty(&previews)?),
+        Form::Yaml => format!("{}\n", serde_saphyr::to_string(&previews)?.trim_end()),
+    })?;
     Ok(exit_code(&previews))
 }
 
@@ -94,7 +116,8 @@ fn exit_code(previews: &[Preview]) -> ExitCode {
     }
 }
 
-fn render(previews: &[Preview]) -> String {
+/// What would be done, for people; `whole` shows all of what would be made.
+fn render(previews: &[Preview], whole: bool) -> String {
     let mut out = String::new();
     let mut counts = [0; 3];
     for preview in previews {
@@ -111,6 +134,12 @@ fn render(previews: &[Preview]) -> String {
             }
             let note = step.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
             let _ = writeln!(out, "  {sign} {}{note}", step.object);
+            if let Some(manifest) = step.manifest.as_ref().filter(|_| whole) {
+                let manifest = serde_saphyr::to_string(manifest).unwrap_or_default();
+                for line in manifest.trim_end().lines() {
+                    let _ = writeln!(out, "      {line}");
+                }
+            }
             for change in &step.changes {
                 let none = || "(not set)".to_owned();
                 let (from, to) =
@@ -137,11 +166,12 @@ fn render(previews: &[Preview]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use windlass::explain::Change;
     use windlass::preview::Step;
 
     fn step(verb: Verb, object: &str) -> Step {
-        Step { verb, object: object.into(), changes: Vec::new(), note: None }
+        Step { verb, object: object.into(), changes: Vec::new(), manifest: None, note: None }
     }
 
     #[test]
@@ -150,7 +180,11 @@ mod tests {
         let previews = [Preview {
             primary: "Monocle default/m".into(),
             steps: vec![
-                Step { note: Some("once it is ready".into()), ..step(Verb::Create, "Service default/a") },
+                Step {
+                    note: Some("once it is ready".into()),
+                    manifest: Some(json!({"kind": "Service", "spec": {"clusterIP": "None"}})),
+                    ..step(Verb::Create, "Service default/a")
+                },
                 Step { changes: vec![change], ..step(Verb::Change, "Deployment default/b") },
                 step(Verb::Delete, "Ingress default/c"),
             ],
@@ -159,13 +193,20 @@ mod tests {
         let text = "\
 Monocle default/m
   + create Service default/a (once it is ready)
+      kind: Service
+      spec:
+        clusterIP: None
   ~ change Deployment default/b
       spec.replicas: 3 -> 1
   - delete Ingress default/c
   the plan goes no further yet: Secret d is not there
 1 to create, 1 to change, 1 to delete
 ";
-        assert_eq!(render(&previews), text);
+        assert_eq!(render(&previews, true), text);
+        assert_eq!(render(&previews, false).lines().count(), text.lines().count() - 3);
+        let json = serde_json::to_value(&previews).unwrap();
+        assert_eq!(json[0]["steps"][1]["verb"], "change");
+        assert_eq!(json[0]["steps"][0]["manifest"]["kind"], "Service");
         assert_eq!(exit_code(&previews), ExitCode::from(2));
     }
 

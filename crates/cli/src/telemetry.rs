@@ -6,6 +6,8 @@
 #[cfg(feature = "opentelemetry")]
 mod otlp;
 
+use std::io::IsTerminal as _;
+
 use anyhow::Result;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -21,6 +23,7 @@ pub(crate) struct Telemetry {
 pub(crate) fn start() -> Result<Telemetry> {
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_filter(EnvFilter::from_default_env());
     let registry = tracing_subscriber::registry().with(log);
     #[cfg(feature = "opentelemetry")]

@@ -91,12 +91,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     ended
 }
 
-/// Applies what has to be there before the operators start.
-async fn prepare(operators: &[&'static Entry], client: &Client) -> Result<()> {
+/// Makes what has to be there before the operators start; what is there already is left as it is.
+pub(crate) async fn prepare(operators: &[&'static Entry], client: &Client) -> Result<()> {
     for entry in operators {
         for text in entry.preparation {
             for object in manifest::read(text, &format!("the preparation of {}", entry.name))? {
-                manifest::apply(client, &object, NAMESPACE).await?;
+                let (api, _) = manifest::api(client, &object, NAMESPACE).await?;
+                if api.get_metadata_opt(&object.name_any()).await?.is_none() {
+                    manifest::apply(client, &object, NAMESPACE).await?;
+                }
             }
         }
     }
@@ -136,7 +139,7 @@ async fn attend(arguments: &Arguments, operators: &[&'static Entry], client: Cli
     }
     let waited = async {
         let mut board = Board::new(samples.iter().map(manifest::title));
-        let reported = operators.iter().flat_map(|entry| (entry.operator)().reports()).collect();
+        let reported = operators.iter().flat_map(|entry| (entry.kinds)().reports()).collect();
         let outcome = come_up(&samples, &reported, &client, &mut board, arguments).await;
         outcome.map(|()| board)
     };

@@ -2,11 +2,13 @@
 //!
 //! Start reading at [`monocle`]: the custom resource and its plan. Each object it plans has a file of its own below.
 
+mod listing;
 pub mod monocle;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
+pub use listing::LISTING;
 pub use monocle::{Monocle, MonocleSpec, MonocleStatus};
 
 /// A manifest to try it with.

@@ -16,6 +16,7 @@ mod pod;
 mod rollout;
 mod secret;
 mod spec;
+mod validity;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -28,11 +29,10 @@ pub use self::identities::Identities;
 pub use self::spec::{
     Component, ElasticSpec, IngressSpec, Monocle, MonocleSpec, MonocleStatus, Reference, Retention,
 };
+pub(crate) use self::spec::{ELASTIC_IMAGE, MONOCLE_IMAGE};
 
 /// Where people reach Monocle if the spec does not say.
 const DEFAULT_PUBLIC_URL: &str = "http://localhost:8090";
-/// Longest name whose children's names still fit: `<name>-update-idents-<10 digits>` is a label value.
-const LONGEST_NAME: usize = 63 - "-update-idents-".len() - 10;
 
 impl Primary for Monocle {
     fn owns() -> Vec<Kind> {
@@ -68,16 +68,7 @@ impl Primary for Monocle {
     }
 
     fn validity(&self) -> Vec<Invalid> {
-        let mut invalid = Vec::new();
-        if self.name_any().len() > LONGEST_NAME {
-            let message =
-                format!("is too long for the names of its children; use at most {LONGEST_NAME} letters");
-            invalid.push(Invalid::new("metadata.name", message));
-        }
-        if !["http://", "https://"].iter().any(|scheme| self.public_url().starts_with(scheme)) {
-            invalid.push(Invalid::new("spec.publicURL", "is not a URL; use http://… or https://…"));
-        }
-        invalid
+        validity::check(self)
     }
 
     fn plan(&self, world: &World, plan: &mut Plan) -> Result<(), Halt> {
@@ -110,7 +101,7 @@ impl Primary for Monocle {
 
         rollout::look(self, world, plan)?;
         let identities = identities::look(self, world)?;
-        identities.running_or_finished.iter().for_each(|job| drop(plan.keep(job)));
+        plan.keep_each(&identities.running_or_finished);
         plan.add_each(identities.to_run);
         if let Some(problem) = identities.problem {
             plan.fail(problem.reason, problem.message);

@@ -10,10 +10,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Condition, Halt, MANAGED_BY, Query, World, content_hash};
+use windlass::{Condition, Halt, World, content_hash};
 
 use super::{Component, Monocle, config, pod};
-use crate::OPERATOR;
 
 /// The annotation of a Job with the hash of the content it runs for.
 const CONTENT: &str = "monocle.change-metrics.io/config-hash";
@@ -48,7 +47,7 @@ pub(super) struct Standing {
 
 /// Looks at the config and the Jobs.
 pub(super) fn look(monocle: &Monocle, world: &World) -> Result<Standing, Halt> {
-    let mut jobs = world.select::<Job>(&jobs_of(monocle))?;
+    let mut jobs = world.select::<Job>(&pod::made_for(monocle, COMPONENT))?;
     let recorded = monocle.status.as_ref().and_then(|status| status.identities.clone());
     let last = jobs.iter().filter_map(finished).chain(recorded).max_by_key(|ran| ran.run);
 
@@ -84,12 +83,6 @@ pub(super) fn look(monocle: &Monocle, world: &World) -> Result<Standing, Halt> {
         to_run = Some(job(monocle, &content, last.run + 1)).filter(|_| jobs.len() == before);
     }
     Ok(Standing { record: Some(last), running_or_finished: jobs, to_run, problem })
-}
-
-fn jobs_of(monocle: &Monocle) -> Query {
-    let mut labels = pod::labels(monocle, COMPONENT);
-    labels.insert(MANAGED_BY.into(), OPERATOR.into());
-    Query::labels(labels)
 }
 
 /// What a Job has run for, once it has ended.

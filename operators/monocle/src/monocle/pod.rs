@@ -9,8 +9,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
-
-use windlass::MANAGED_BY;
+use windlass::{MANAGED_BY, Query};
 
 use super::{Component, Monocle};
 use crate::OPERATOR;
@@ -29,6 +28,12 @@ pub(super) fn labels(monocle: &Monocle, component: &str) -> BTreeMap<String, Str
     [("name", "monocle"), ("instance", &monocle.name_any()), ("component", component), ("part-of", "monocle")]
         .map(|(label, value)| (format!("app.kubernetes.io/{label}"), value.to_owned()))
         .into()
+}
+
+/// All that this operator has made for a component of this one Monocle.
+pub(super) fn made_for(monocle: &Monocle, component: &str) -> Query {
+    let ours = (MANAGED_BY.to_owned(), OPERATOR.to_owned());
+    Query::labels(labels(monocle, component).into_iter().chain([ours]))
 }
 
 /// Name and labels of a child.

@@ -8,10 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ContainerStateWaiting, Pod};
 use kube::ResourceExt as _;
-use windlass::{Halt, MANAGED_BY, Plan, Query, World};
+use windlass::{Halt, Plan, World};
 
 use super::{Monocle, pod};
-use crate::OPERATOR;
 
 /// How long a rollout may stand still before its pods are looked at.
 const GRACE: Duration = Duration::from_secs(45);
@@ -54,9 +53,7 @@ fn look_at(
         plan.look_again(GRACE - stood);
         return Ok(());
     }
-    let mut labels = pod::labels(monocle, component);
-    labels.insert(MANAGED_BY.into(), OPERATOR.into());
-    for pod in world.select::<Pod>(&Query::labels(labels))? {
+    for pod in world.select::<Pod>(&pod::made_for(monocle, component))? {
         if let Some(waiting) = stuck(&pod) {
             let message = waiting.message.clone().unwrap_or_default();
             plan.fail(

@@ -31,7 +31,7 @@ use super::Identities;
 pub struct MonocleSpec {
     /// The Monocle image.
     #[serde(default = "monocle_image")]
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), regex(pattern = r"^\S*$"))]
     pub image: String,
 
     /// The URL that people use; `http://localhost:8090` if it is not given.
@@ -75,7 +75,7 @@ pub struct MonocleSpec {
 pub struct ElasticSpec {
     /// The Elasticsearch image.
     #[serde(default = "elastic_image")]
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), regex(pattern = r"^\S*$"))]
     pub image: String,
 
     /// The size of its volume.
@@ -134,6 +134,9 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 pub struct IngressSpec {
     /// The host name.
+    #[schemars(regex(
+        pattern = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+    ))]
     pub host: String,
     /// The class; the cluster's default if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,12 +200,17 @@ impl Default for ElasticSpec {
     }
 }
 
+/// The Monocle image, unless told otherwise.
+pub(crate) const MONOCLE_IMAGE: &str = "quay.io/change-metrics/monocle:1.9.0";
+/// The Elasticsearch image, unless told otherwise.
+pub(crate) const ELASTIC_IMAGE: &str = "elasticsearch:7.17.5";
+
 fn monocle_image() -> String {
-    "quay.io/change-metrics/monocle:1.9.0".into()
+    MONOCLE_IMAGE.into()
 }
 
 fn elastic_image() -> String {
-    "elasticsearch:7.17.5".into()
+    ELASTIC_IMAGE.into()
 }
 
 fn storage_size() -> String {

@@ -231,7 +231,7 @@ fn the_older_name_of_the_public_url_still_works() {
 #[test]
 fn what_is_wrong_names_its_field() {
     let mut monocle = monocle(json!({"publicURL": "ftp://x"}));
-    monocle.metadata.name = Some("m".repeat(LONGEST_NAME + 1));
+    monocle.metadata.name = Some("m".repeat(validity::LONGEST_NAME + 1));
     let fields: Vec<_> = monocle.validity().into_iter().map(|invalid| invalid.field).collect();
     assert_eq!(fields, ["metadata.name", "spec.publicURL"]);
 }
@@ -281,4 +281,19 @@ fn the_definition_has_defaults_columns_and_the_sample_fits_it() {
     );
     let sample: Monocle = serde_saphyr::from_str(crate::SAMPLE).unwrap();
     assert_eq!(sample.name_any(), "monocle-sample");
+}
+
+#[test]
+fn quantities_that_are_none_are_named_by_their_field() {
+    let monocle = monocle(json!({
+        "api": {"resources": {"requests": {"cpu": "x", "memory": "1Gi"}}},
+        "elastic": {"storageSize": "0Gi", "resources": {"limits": {"memory": "1 Gi"}}},
+    }));
+    let fields: Vec<_> = monocle.validity().into_iter().map(|invalid| invalid.field).collect();
+    let expected = [
+        "spec.elastic.storageSize",
+        "spec.api.resources.requests.cpu",
+        "spec.elastic.resources.limits.memory",
+    ];
+    assert_eq!(fields, expected);
 }

@@ -46,9 +46,13 @@ async fn each_content_runs_one_job_and_never_two_at_once() {
         assert!(done().await);
         let jobs = stage.list::<Job>().await;
         assert!((1..=2).contains(&jobs.len()), "{} Jobs", jobs.len());
-        let status = stage.api::<Monocle>().get("m").await.unwrap().status.unwrap();
+        // Such details of the status are written at leisure.
         let last = windlass::content_hash("workspaces:\n  - name: two\n");
-        assert_eq!(status.identities.unwrap().content_hash, last);
+        let recorded = async || {
+            let status = stage.api::<Monocle>().get("m").await.unwrap().status.unwrap();
+            status.identities.is_some_and(|identities| identities.content_hash == last)
+        };
+        stage.until("the last content to be recorded", recorded).await;
         assert_eq!(rollouts(stage).await, revisions("1", "1"), "pods are not restarted for a config");
         stage.ready::<Monocle>("m").await;
     })
