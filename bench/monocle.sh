@@ -12,7 +12,7 @@ fi
 [ "${1:-}" != -- ] || shift
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
-cargo build --release -p windlass-cli -p windlass-bench-monocle -p monocle-kube-rs
+cargo build --release -p windlass-bench-monocle -p monocle-windlass -p monocle-kube-rs
 
 GO=()
 if command -v go >/dev/null; then
@@ -21,8 +21,8 @@ if command -v go >/dev/null; then
 else
   echo "there is no Go: measuring without controller-runtime"
 fi
-# A copy: a build that goes on beside it would replace the program.
-cp target/release/windlass "$WORK/windlass"
+# Copies: a build that goes on beside it would replace the programs.
+cp target/release/monocle-windlass target/release/monocle-kube-rs "$WORK"
 ./target/release/windlass-bench-monocle "${REAL[@]}" \
-  --operator "windlass=$WORK/windlass run monocle --listen 127.0.0.1:0" "${GO[@]}" \
-  --operator "monocle-kube-rs=./target/release/monocle-kube-rs --workers 8" "$@"
+  --operator "monocle-windlass=$WORK/monocle-windlass" "${GO[@]}" \
+  --operator "monocle-kube-rs=$WORK/monocle-kube-rs --workers 8" "$@"

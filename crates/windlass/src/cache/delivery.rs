@@ -1,11 +1,15 @@
 //! What the watches deliver, and whom it concerns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Cache, Command, Inner, Scope, Stored};
 use crate::explain::Cause;
 use crate::queue::Urgency;
 use crate::{Kind, ObjectName};
+
+/// Changes of statuses within so long are looked at together.
+const TOGETHER: Duration = Duration::from_millis(25);
 
 impl Cache {
     /// Takes in an object that the watch delivered, and queues whoever it concerns.
@@ -35,10 +39,14 @@ impl Cache {
                 continue;
             }
             tracing::trace!(primary = %key.name, ?kind, name = %stored.name, only_status, "changed");
-            // A status is the work of some controller, and a list holds what was there before.
-            let urgency = if listing || only_status { Urgency::Routine } else { Urgency::Change };
             self.queue.note(&key, Cause::Changed(kind.clone(), stored.name.clone()));
-            self.queue.add_with(key, urgency);
+            match (listing, only_status) {
+                // A list holds what was there before.
+                (true, _) => self.queue.add_with(key, Urgency::Routine),
+                // A status is the work of some controller, which seldom writes only one.
+                (false, true) => self.queue.add_after(key, TOGETHER),
+                (false, false) => self.queue.add_with(key, Urgency::Change),
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use serde_json::json;
+use windlass_drydock::node::Behaviour;
 use windlass_monocle::{Monocle, SAMPLE, operator};
 use windlass_testkit::Harbour;
 
@@ -37,6 +38,11 @@ async fn nothing_is_allowed_that_its_life_does_not_use() {
     // A claim that grows, an Ingress that comes and goes.
     change(json!({"elastic": {"storageSize": "20Gi"}, "ingress": {"host": "monocle.example.org"}})).await;
     change(json!({"ingress": null})).await;
+    // A rollout that stands still, whose pods are looked at, and one that gets on.
+    harbour.behaviours().set("*monocle:bad", Behaviour::Unpullable);
+    change(json!({"image": "quay.io/change-metrics/monocle:bad"})).await;
+    harbour.condition("Degraded", "True").await;
+    change(json!({"image": "quay.io/change-metrics/monocle:1.9.1"})).await;
     // What was made once and has lost its owner is given back.
     let lost = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
     harbour.api::<Secret>().patch("monocle-sample-api", &merge, &lost).await.unwrap();

@@ -1,8 +1,9 @@
 //! Services: cluster addresses and node ports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_machinery::invalid::FieldError;
 
@@ -18,7 +19,7 @@ const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 pub(super) fn create(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     object["status"] = json!({"loadBalancer": {}});
     refuse_families(object)?;
-    allocate(write, object)
+    allocate(write, object, &Value::Null)
 }
 
 /// Keeps what the service has, and gives it what its new type needs.
@@ -64,7 +65,7 @@ pub(super) fn update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome
             }
         }
     }
-    allocate(write, new)
+    allocate(write, new, old)
 }
 
 /// What came with the old type goes with it, unless the client changes it.
@@ -123,7 +124,7 @@ fn needs_check(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
-fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
+fn allocate(write: &Write<'_>, object: &mut Value, old: &Value) -> Outcome<()> {
     let kind = object["spec"]["type"].as_str().unwrap_or_default().to_owned();
     if kind == "ExternalName" {
         return Ok(());
@@ -134,7 +135,10 @@ fn allocate(write: &Write<'_>, object: &mut Value) -> Outcome<()> {
     if !first.is_null() && first != object["spec"]["clusterIP"] {
         return Ok(());
     }
-    let (addresses, ports) = taken(write, name_of(object));
+    // What a service keeps is not looked for among all the others.
+    let address = object["spec"]["clusterIP"].as_str().filter(|address| !address.is_empty());
+    let keeps = kind == "ClusterIP" && address.is_some() && old["spec"]["clusterIP"].as_str() == address;
+    let (addresses, ports) = if keeps { Default::default() } else { taken(write, name_of(object)) };
     if kind != "ClusterIP" {
         refuse_ports(object, &ports)?;
     }
@@ -256,27 +260,42 @@ fn refuse_ports(object: &Value, taken: &BTreeSet<u64>) -> Outcome<()> {
 }
 
 /// The addresses and node ports of all other services.
-fn taken(write: &Write<'_>, name: &str) -> (BTreeSet<String>, BTreeSet<u64>) {
-    let (mut addresses, mut ports) = (BTreeSet::new(), BTreeSet::new());
+fn taken(write: &Write<'_>, name: &str) -> (HashSet<String>, BTreeSet<u64>) {
+    let (mut addresses, mut ports) = (HashSet::new(), BTreeSet::new());
     let (_, services) = write.server.store.list(write.resource.table, &Scope::All);
     for stored in services {
         if *stored.key.name == *name && *stored.key.namespace == *write.namespace {
             continue;
         }
-        let Ok(service) = serde_json::from_slice::<Value>(&stored.body) else { continue };
-        for address in
-            service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str)
-        {
-            addresses.insert(address.to_owned());
-        }
-        for port in service["spec"]["ports"].as_array().into_iter().flatten() {
-            ports.extend(port["nodePort"].as_u64());
-        }
+        let Ok(Claims { spec }) = serde_json::from_slice(&stored.body) else { continue };
+        addresses.extend(spec.cluster_ips);
+        ports.extend(spec.ports.into_iter().filter_map(|port| port.node_port));
     }
     (addresses, ports)
 }
 
-fn free_address(write: &Write<'_>, taken: &BTreeSet<String>) -> Outcome<String> {
+/// What a service has for itself; the rest of it is skipped.
+#[derive(Deserialize)]
+struct Claims {
+    spec: ClaimsOfSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClaimsOfSpec {
+    #[serde(default, rename = "clusterIPs")]
+    cluster_ips: Vec<String>,
+    #[serde(default)]
+    ports: Vec<ClaimsOfPort>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClaimsOfPort {
+    node_port: Option<u64>,
+}
+
+fn free_address(write: &Write<'_>, taken: &HashSet<String>) -> Outcome<String> {
     let (first, count) = NETWORK;
     let start = u32::try_from(write.server.context.below(u64::from(count))).unwrap_or_default();
     (0..count)
