@@ -1,10 +1,10 @@
 //! What the runtime knows of the cluster, shared by all controllers of the process.
 //!
 //! One [`Store`] per kind, filled by one watch, or by one for each namespace that the runtime is limited to. It is
-//! closed some time after the last plan that read the kind has stopped to. A store keeps whole objects only of what some primary has a use
-//! for: what a record names, what an operator of this process made, what an owner of ours owns. Of all else it
-//! keeps a hash of the name, so that memory follows what operators use and not what the cluster holds. If a record
-//! later names one of those, it is [fetched](Command::Fetch).
+//! closed some time after the last plan that read the kind has stopped to. A store keeps whole objects only of what some
+//! primary has a use for: what a record names, what an operator of this process made, what an owner of ours owns. Of all
+//! else it keeps a hash of the name, so that memory follows what operators use and not what the cluster holds. If a
+//! record later names one of those, it is [fetched](Command::Fetch).
 //!
 //! Reading and recording are one step under one lock, so that no change falls between them. Nothing here does I/O.
 

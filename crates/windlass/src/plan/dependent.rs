@@ -99,9 +99,9 @@ impl Dependent {
     }
 
     /// A hash of all that decides what is to be done about an object that is there.
-    pub(crate) fn fingerprint(&self, owner: &Owner) -> u64 {
+    pub(crate) fn fingerprint(&self, owner: &Owner, adopt: bool) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (quick_hash(&self.desired), &self.config, self.keep, &owner.reference.uid).hash(&mut hasher);
+        (quick_hash(&self.desired), &self.config, self.keep, adopt, &owner.reference.uid).hash(&mut hasher);
         hasher.finish()
     }
 

@@ -140,17 +140,12 @@ impl Pass<'_> {
                 ..refused_with(ignored(observed.map(|now| dependent.judge(&now))))
             };
         }
-        let planned = dependent.fingerprint(subject.owner());
+        let adopt = self.wishes.adopts(dependent);
+        let planned = dependent.fingerprint(subject.owner(), adopt);
         let agreement = observed.as_deref().and_then(|now| self.agreement(dependent, planned, now));
         let action = match agreement {
             Some(_) => Action::Nothing,
-            None => decide(
-                dependent,
-                observed.as_deref(),
-                subject.owner(),
-                remembered.is_some(),
-                self.wishes.adopts(dependent),
-            ),
+            None => decide(dependent, observed.as_deref(), subject.owner(), remembered.is_some(), adopt),
         };
         self.trace.compared(&dependent.kind, &dependent.name, || action.found());
         if let Some(held) = held
@@ -159,7 +154,10 @@ impl Pass<'_> {
             return Settled { observed: observed.is_some(), matters: true, ..refused_with(held) };
         }
         let written = match (&action, observed.as_deref()) {
-            (Action::Nothing, _) => None,
+            (Action::Nothing, _) => {
+                self.memory.at_peace(&dependent.kind, &dependent.name);
+                None
+            }
             (Action::Leave(condition), _) => {
                 let uid = remembered.cloned();
                 return Settled { observed: observed.is_some(), uid, ..refused_with(condition.clone()) };

@@ -128,13 +128,18 @@ impl Memory {
     }
 
     /// Nothing differs: if there was a fight, it is over.
-    pub(super) fn agreed(&self, agreement: Agreement) {
+    pub(super) fn at_peace(&self, kind: &Kind, name: &ObjectName) {
         let mut inner = self.lock();
         if !inner.writes.is_empty()
-            && let Some(writes) = inner.writes.get_mut(&(agreement.kind.clone(), agreement.name.clone()))
+            && let Some(writes) = inner.writes.get_mut(&(kind.clone(), name.clone()))
         {
             writes.conflict = None;
         }
+    }
+
+    /// Remembers how a dependent is that is as planned.
+    pub(super) fn agreed(&self, agreement: Agreement) {
+        let mut inner = self.lock();
         match inner.agreements.iter_mut().find(|known| known.is_of(&agreement.kind, &agreement.name)) {
             Some(known) => *known = agreement,
             None => inner.agreements.push(agreement),

@@ -1,9 +1,9 @@
 //! More than one Monocle in a namespace, and namespaces with rules.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use windlass_monocle::{Monocle, operator};
@@ -91,4 +91,23 @@ async fn its_plan_can_be_shown_without_a_write() {
     harbour.ready().await;
     let shown = windlass::preview::preview(&client, &context, &operator(), None).await.unwrap();
     assert!(!shown[0].changes_something(), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_the_users_own_is_adopted_when_that_is_asked_for_later() {
+    let mut harbour = Harbour::start(operator).await;
+    let data = json!({"CRAWLERS_API_KEY": "a", "MONOCLE_JWK_GEN_KEY": "b"});
+    let theirs = json!({"metadata": {"name": "m-api"}, "stringData": data});
+    let secrets = harbour.api::<Secret>();
+    secrets.create(&PostParams::default(), &serde_json::from_value(theirs).unwrap()).await.unwrap();
+    harbour.apply(&monocle(json!({}))).await;
+    harbour.ready().await;
+    harbour.settle().await;
+    assert_eq!(secrets.get("m-api").await.unwrap().owner_references().len(), 0, "it stays the user's");
+
+    let adopt = json!({"metadata": {"annotations": {windlass::annotation::ADOPT: "Secret/m-api"}}});
+    let monocles = harbour.api::<Monocle>();
+    monocles.patch("m", &PatchParams::default(), &Patch::Merge(adopt)).await.unwrap();
+    harbour.settle().await;
+    assert_eq!(secrets.get("m-api").await.unwrap().owner_references().len(), 1);
 }
