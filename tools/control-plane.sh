@@ -5,7 +5,8 @@
 #   tools/control-plane.sh build BIN                 builds them into the folder BIN from the Go module proxy (Go needed)
 #   tools/control-plane.sh start BIN STATE [PORT]    starts them; STATE/kubeconfig leads to it. PORT and the next three
 #                                                    are used, 26443 unless told otherwise. With AUDIT=1 every request
-#                                                    is written to STATE/audit.log
+#                                                    is written to STATE/audit.log, with CONTROLLERS=0 there is no
+#                                                    kube-controller-manager
 #   tools/control-plane.sh stop STATE                stops them
 set -euo pipefail
 
@@ -56,8 +57,9 @@ GO
 }
 
 start() {
-  local bin state port=${3:-26443} program
-  for program in etcd kube-apiserver kube-controller-manager; do
+  local bin state port=${3:-26443} program programs=(etcd kube-apiserver)
+  [ "${CONTROLLERS:-1}" = 0 ] || programs+=(kube-controller-manager)
+  for program in "${programs[@]}"; do
     [ -x "$1/$program" ] || { echo "there is no $program in $1; make it with: $0 build $1" >&2; exit 1; }
   done
   bin=$(cd "$1" && pwd)
@@ -78,6 +80,8 @@ YAML
     printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' >audit.yaml
     audit=(--audit-policy-file=audit.yaml --audit-log-path=audit.log --audit-log-mode=blocking)
   fi
+  local begin
+  begin=$(date +%s%N)
   "$bin/etcd" --data-dir etcd --unsafe-no-fsync --quota-backend-bytes=6000000000 \
     --listen-client-urls "http://127.0.0.1:$((port + 1))" --advertise-client-urls "http://127.0.0.1:$((port + 1))" \
     --listen-peer-urls "http://127.0.0.1:$((port + 2))" >etcd.log 2>&1 &
@@ -94,6 +98,10 @@ YAML
     kill -0 "$(cat apiserver.pid)" 2>/dev/null && [ "$turn" -lt 1200 ] || { echo "kube-apiserver did not come up; see $state/apiserver.log" >&2; stop "$state"; exit 1; }
     sleep 0.05
   done
+  if [ "${CONTROLLERS:-1}" = 0 ]; then
+    echo "API server on https://127.0.0.1:$port after $((($(date +%s%N) - begin) / 1000000)) ms with kubeconfig $state/kubeconfig"
+    return
+  fi
   # The node's own binder makes volumes; two would be in each other's way.
   "$bin/kube-controller-manager" --kubeconfig=kubeconfig --service-account-private-key-file=sa.key --root-ca-file=ca.crt \
     --use-service-account-credentials=true --leader-elect=false --controllers='*,-persistentvolume-binder-controller' \
@@ -132,5 +140,5 @@ case ${1:-} in
   build) [ $# -eq 2 ] && build "$2" ;;
   start) [ $# -ge 3 ] && start "${@:2}" ;;
   stop) [ $# -eq 2 ] && stop "$2" ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -24,6 +24,7 @@ pub mod status;
 pub mod strategy;
 pub mod subresources;
 pub mod table;
+mod upkeep;
 pub mod validation;
 mod view;
 mod warnings;

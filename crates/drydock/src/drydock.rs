@@ -210,10 +210,10 @@ impl Drop for Drydock {
 }
 
 fn client_of(server: &Server, user: &User, user_agent: &str) -> Client {
-    let user = user.clone();
+    let user = Arc::new(user.clone());
     let agent = HeaderValue::from_str(user_agent).unwrap_or_else(|_| HeaderValue::from_static("windlass"));
     let service = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
-        request.extensions_mut().insert(user.clone());
+        request.extensions_mut().insert(Arc::clone(&user));
         request.headers_mut().insert(USER_AGENT, agent.clone());
         request
     });
@@ -237,13 +237,17 @@ async fn bootstrap(server: &Server) -> Result<(), StartError> {
             return Err(failed(format!("there is no {kind} in {version}")));
         };
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let mut options = WriteOptions::internal();
+        if resource.group == "flowcontrol.apiserver.k8s.io" {
+            options.manager = "api-priority-and-fairness-config-producer-v1".to_owned();
+        }
         let mut write = Write {
             server,
             resource,
             subresource: None,
             namespace: &namespace,
             user: &user,
-            options: WriteOptions::internal(),
+            options,
             warnings: Vec::new(),
         };
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use windlass_machinery::Context;
 
 use crate::controllers::events::Recorder;
-use crate::controllers::informer::Informer;
+use crate::controllers::informer::{Informer, Outline};
 use crate::controllers::informers::Handle;
 use crate::controllers::{self, Selection, Setup};
 use crate::logs::Logs;
@@ -96,8 +96,8 @@ pub async fn run(client: Client, context: Context, options: NodeOptions, shutdow
 /// What the workers of pods share.
 struct Kubelet {
     pods: Handle<Pod>,
-    config_maps: Arc<Informer<ConfigMap>>,
-    secrets: Arc<Informer<Secret>>,
+    config_maps: Arc<Informer<Outline<ConfigMap>>>,
+    secrets: Arc<Informer<Outline<Secret>>>,
     /// Counts changes of ConfigMaps and Secrets, for pods that wait for one.
     references: watch::Sender<u64>,
     runtime: Arc<dyn runtime::Runtime>,
@@ -114,7 +114,7 @@ struct Addresses {
 }
 
 pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions, logs: &Logs) {
-    let (config_maps, secrets) = (setup.informers.of(), setup.informers.of());
+    let (config_maps, secrets) = (setup.informers.outlines(), setup.informers.outlines());
     let references = watch::channel(0).0;
     let runtime = options.runtime.clone().unwrap_or_else(|| {
         Arc::new(process::Processes::new(process::Parts {
@@ -145,8 +145,6 @@ pub(crate) fn start(setup: &mut Setup<'_>, options: &NodeOptions, logs: &Logs) {
         context: setup.context.clone(),
         addresses: Mutex::default(),
     });
-    kubelet.config_maps.trim_with(references::trim_config_map);
-    kubelet.secrets.trim_with(references::trim_secret);
     let told = kubelet.clone();
     kubelet.config_maps.on_change(move |_| told.references.send_modify(|count| *count += 1));
     let told = kubelet.clone();

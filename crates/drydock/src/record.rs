@@ -33,7 +33,7 @@ pub struct Record {
 
 #[derive(Debug, Default)]
 struct Inner {
-    counts: BTreeMap<(String, &'static str), u64>,
+    counts: BTreeMap<String, BTreeMap<&'static str, u64>>,
     entries: Option<Vec<Entry>>,
 }
 
@@ -54,23 +54,25 @@ impl Record {
     /// Everybody who has asked for something.
     #[must_use]
     pub fn clients(&self) -> BTreeSet<String> {
-        self.lock().counts.keys().map(|(client, _)| client.clone()).collect()
+        self.lock().counts.keys().cloned().collect()
     }
 
     /// The number of requests of each verb that `client` made.
     #[must_use]
     pub fn counts(&self, client: &str) -> BTreeMap<&'static str, u64> {
-        let inner = self.lock();
-        let own = inner.counts.iter().filter(|((name, _), _)| name == client);
-        own.map(|((_, verb), count)| (*verb, *count)).collect()
+        self.lock().counts.get(client).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn add(&self, entry: impl FnOnce() -> Entry) {
-        let entry = entry();
+    pub(crate) fn add(&self, client: &str, verb: &'static str, entry: impl FnOnce() -> Entry) {
         let mut inner = self.lock();
-        *inner.counts.entry((entry.client.clone(), entry.verb)).or_default() += 1;
+        match inner.counts.get_mut(client) {
+            Some(counts) => *counts.entry(verb).or_default() += 1,
+            None => {
+                inner.counts.insert(client.to_owned(), BTreeMap::from([(verb, 1)]));
+            }
+        }
         if let Some(entries) = inner.entries.as_mut().filter(|entries| entries.len() < LIMIT) {
-            entries.push(entry);
+            entries.push(entry());
         }
     }
 

@@ -1,5 +1,6 @@
 //! Serves a drydock over TLS on loopback, and writes the kubeconfig that reaches it.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +13,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tower::Service as _;
 
 use crate::Drydock;
 use crate::api::auth::User;
@@ -111,13 +111,15 @@ async fn connection(acceptor: TlsAcceptor, stream: TcpStream, server: Server) {
         }
     };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    let user = certificate.and_then(pki::user_of);
+    let user = certificate.and_then(pki::user_of).map(Arc::new);
+    let server = Arc::new(server);
     let service = hyper::service::service_fn(move |mut request: Request<hyper::body::Incoming>| {
         // Without a certificate it may still have a token.
         if let Some(user) = &user {
-            request.extensions_mut().insert(user.clone());
+            request.extensions_mut().insert(Arc::clone(user));
         }
-        server.clone().call(request)
+        let server = Arc::clone(&server);
+        async move { Ok::<_, Infallible>(server.handle(request).await) }
     });
     let served = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -18,6 +19,8 @@ pub use snapshot::Snapshot;
 
 /// How many changes of one table are remembered for watches that start in the past.
 const LOG_LENGTH: usize = 4096;
+/// How many tables can be asked for their newest change without waiting for writers.
+const MARKED: usize = 512;
 
 /// A point in the store's history.
 pub type Revision = u64;
@@ -116,9 +119,17 @@ impl Scope {
 }
 
 /// The store. Cloning shares it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Mutex<Inner>>,
+    /// The revision of each table's newest change. Every request asks for some of them.
+    marks: Arc<[AtomicU64]>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { inner: Arc::default(), marks: (0..MARKED).map(|_| AtomicU64::default()).collect() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -171,7 +182,22 @@ impl Store {
     /// The revision of a table's newest change.
     #[must_use]
     pub fn newest(&self, table: TableId) -> Revision {
-        self.lock().tables[table.0].newest
+        match self.marks.get(table.0) {
+            Some(mark) => mark.load(Ordering::Acquire),
+            None => self.lock().tables[table.0].newest,
+        }
+    }
+
+    /// Whether there has ever been an object in a table; costs less than a look at them.
+    #[must_use]
+    pub fn is_used(&self, table: TableId) -> bool {
+        self.newest(table) > 0
+    }
+
+    fn mark(&self, table: usize, newest: Revision) {
+        if let Some(mark) = self.marks.get(table) {
+            mark.store(newest, Ordering::Release);
+        }
     }
 
     /// The object of that name.
@@ -266,14 +292,22 @@ impl Store {
         let revision = inner.revision;
         let (body, labels) = encode(revision);
         let labels = labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        // An object's states share its key.
+        let key = before.as_ref().map_or(key, |before| &before.key);
         let after = Arc::new(Stored { key: key.clone(), revision, body, labels });
-        let table = &mut inner.tables[table.0];
+        let id = table.0;
+        let table = &mut inner.tables[id];
         if deleted {
             table.objects.remove(key);
+        } else if let Some(there) = table.objects.get_mut(key) {
+            *there = Arc::clone(&after);
         } else {
-            table.objects.insert(key.clone(), Arc::clone(&after));
+            table.objects.insert(after.key.clone(), Arc::clone(&after));
         }
-        table.append(Change { revision, before, after: Arc::clone(&after), deleted });
+        let told = table.append(Change { revision, before, after: Arc::clone(&after), deleted });
+        self.mark(id, revision);
+        drop(guard);
+        told.wake();
         Ok(after)
     }
 
@@ -320,10 +354,12 @@ impl Table {
         }
     }
 
-    fn append(&mut self, change: Change) {
+    #[must_use = "watches have to be told, once the store is not locked any more"]
+    fn append(&mut self, change: Change) -> Told {
         self.newest = change.revision;
         let scopes = Self::scopes(&change.after.key);
         self.log.push_back(Arc::new(change));
+        let mut told = Told::default();
         if self.log.len() > LOG_LENGTH
             && let Some(old) = self.log.pop_front()
         {
@@ -333,21 +369,40 @@ impl Table {
                     topic.trimmed = old.revision;
                 }
             }
+            told.forgotten = Some(old);
         }
-        for scope in scopes {
-            if let Some(topic) = self.topics.get(&scope) {
+        for (scope, topic) in scopes.iter().zip(&mut told.topics) {
+            if let Some(known) = self.topics.get(scope) {
                 // Only watches hold on to it besides the topic itself.
-                if Arc::strong_count(&topic.changed) == 1 {
-                    self.topics.remove(&scope);
+                if Arc::strong_count(&known.changed) == 1 {
+                    self.topics.remove(scope);
                 } else {
-                    topic.changed.notify_waiters();
+                    *topic = Some(Arc::clone(&known.changed));
                 }
             }
         }
+        told
     }
 
     fn scopes(key: &Key) -> [Scope; 3] {
         [Scope::All, Scope::Namespace(Arc::clone(&key.namespace)), Scope::Object(key.clone())]
+    }
+}
+
+/// What is left to do after a change when the store is not locked any more: ten thousand watches take their time.
+#[derive(Debug, Default)]
+struct Told {
+    topics: [Option<Arc<Notify>>; 3],
+    /// What fell off the log; it may be large.
+    forgotten: Option<Arc<Change>>,
+}
+
+impl Told {
+    fn wake(self) {
+        for topic in self.topics.iter().flatten() {
+            topic.notify_waiters();
+        }
+        drop(self.forgotten);
     }
 }
 

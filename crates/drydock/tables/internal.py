@@ -36,6 +36,8 @@ rbac,ra=parse(K+'kubernetes@v1.36.3/pkg/apis/rbac/types.go')
 policy,pa=parse(K+'kubernetes@v1.36.3/pkg/apis/policy/types.go')
 storage,sa=parse(K+'kubernetes@v1.36.3/pkg/apis/storage/types.go')
 networking,na=parse(K+'kubernetes@v1.36.3/pkg/apis/networking/types.go')
+autoscaling,asa=parse(K+'kubernetes@v1.36.3/pkg/apis/autoscaling/types.go')
+resource,rea=parse(K+'kubernetes@v1.36.3/pkg/apis/resource/types.go')
 s1,_=parse(K+'api@v0.36.3/storage/v1/types.go')
 n1,_=parse(K+'api@v0.36.3/networking/v1/types.go')
 p1,_=parse(K+'api@v0.36.3/policy/v1/types.go')
@@ -43,8 +45,10 @@ v1,_=parse(K+'api@v0.36.3/core/v1/types.go')
 a1,_=parse(K+'api@v0.36.3/apps/v1/types.go')
 b1,_=parse(K+'api@v0.36.3/batch/v1/types.go')
 r1,_=parse(K+'api@v0.36.3/rbac/v1/types.go')
+as1,_=parse(K+'api@v0.36.3/autoscaling/v2/types.go')
+re1,_=parse(K+'api@v0.36.3/resource/v1/types.go')
 meta,ma=parse(K+'apimachinery@v0.36.3/pkg/apis/meta/v1/types.go')
-pkgs={'core':(core,ca,v1),'apps':(apps,aa,a1),'batch':(batch,ba,b1),'rbac':(rbac,ra,r1),'policy':(policy,pa,p1),'storage':(storage,sa,s1),'networking':(networking,na,n1)}
+pkgs={'core':(core,ca,v1),'apps':(apps,aa,a1),'batch':(batch,ba,b1),'rbac':(rbac,ra,r1),'policy':(policy,pa,p1),'storage':(storage,sa,s1),'networking':(networking,na,n1),'resource':(resource,rea,re1),'autoscaling':(autoscaling,asa,as1)}
 out=[];seen=set()
 V1NAME={}
 def kind(pkg,t):
@@ -61,7 +65,8 @@ def kind(pkg,t):
     if t in('string','types.UID'): return 's'
     if t in('int','int32','int64'): return 'i'
     if t=='bool': return 'b'
-    if t=='resource.Quantity': return 'q'
+    if t in('resource.Quantity','apiresource.Quantity'): return 'q'
+    if t=='runtime.RawExtension': return '*'
     if t=='intstr.IntOrString': return 'p'
     if t.startswith('metav1.'):
         n=t[7:]
@@ -113,6 +118,6 @@ def emit(pkg,t):
         k=kind(pkg,ty)
         parts.append((f if j==lower else f+'='+j)+':'+k)
     out[idx]=t+' '+' '.join(parts)
-for p,t in [('core','PodSpec'),('core','PodTemplateSpec'),('core','PersistentVolumeClaimSpec'),('core','ServicePort'),('core','Taint'),('core','NodeAddress'),('apps','DaemonSetUpdateStrategy'),('apps','DeploymentStrategy'),('apps','StatefulSetUpdateStrategy'),('batch','PodFailurePolicy'),('batch','SuccessPolicy'),('rbac','RoleRef'),('policy','PodDisruptionBudgetSpec'),('core','PersistentVolumeSource'),('core','VolumeNodeAffinity'),('core','PodResourceClaim'),('storage','CSINodeDriver'),('storage','VolumeAttachmentSpec'),('networking','ParentReference'),('networking','ServiceCIDRSpec')]:
+for p,t in [('core','PodSpec'),('core','PodTemplateSpec'),('core','PersistentVolumeClaimSpec'),('core','ServicePort'),('core','Taint'),('core','NodeAddress'),('apps','DaemonSetUpdateStrategy'),('apps','DeploymentStrategy'),('apps','StatefulSetUpdateStrategy'),('batch','PodFailurePolicy'),('batch','SuccessPolicy'),('rbac','RoleRef'),('policy','PodDisruptionBudgetSpec'),('core','PersistentVolumeSource'),('core','VolumeNodeAffinity'),('core','PodResourceClaim'),('storage','CSINodeDriver'),('storage','VolumeAttachmentSpec'),('networking','ParentReference'),('networking','ServiceCIDRSpec'),('resource','ResourceClaimSpec'),('resource','ResourceClaimTemplateSpec'),('resource','AllocationResult'),('resource','DeviceAttribute'),('core','PodIP'),('core','HostIP'),('autoscaling','HorizontalPodAutoscalerBehavior')]:
     emit(p,t)
 print('\n'.join(sorted(out,key=lambda l:l.lstrip('!'))))

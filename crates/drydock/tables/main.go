@@ -1,5 +1,5 @@
 // Prints, for every built-in API type, what its Go struct says about its JSON form and no schema tells:
-// field order, pointers, omitempty, omitzero and the type's name in error messages.
+// field order, pointers, omitempty, omitzero, embedded structs and the type's name in error messages.
 // tables.py merges it with the server's OpenAPI document into ../data.
 package main
 
@@ -18,6 +18,10 @@ type field struct {
 	Name string `json:"n"`
 	Type string `json:"t"`
 	Omit int    `json:"o"` // 0: always written, 1: omitempty, 2: omitzero
+	// The embedded structs that the field is in, which error messages name.
+	Embedded string `json:"e,omitempty"`
+	// The name of a map's type, where it is not that of its parts.
+	Map string `json:"g,omitempty"`
 }
 
 type structure struct {
@@ -29,14 +33,14 @@ var out = map[string]structure{}
 
 // Types whose JSON form is not their struct's.
 var special = map[string]string{
-	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                                            "time",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":                                       "microtime",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":                                        "duration",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                                        "any",
-	"k8s.io/apimachinery/pkg/api/resource.Quantity":                                        "quantity",
-	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                                      "intstr",
-	"k8s.io/apimachinery/pkg/runtime.RawExtension":                                         "any",
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":                        "any",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                                             "time",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":                                        "microtime",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":                                         "duration",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                                         "any",
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":                                         "quantity",
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                                       "intstr",
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":                                          "any",
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":                         "any",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrArray":       "any",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrBool":        "any",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": "any",
@@ -84,11 +88,11 @@ func visit(t reflect.Type) {
 	}
 	out[name] = structure{}
 	s := structure{Go: t.String()}
-	collect(t, &s)
+	collect(t, "", &s)
 	out[name] = s
 }
 
-func collect(t reflect.Type, s *structure) {
+func collect(t reflect.Type, embedded string, s *structure) {
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
@@ -101,7 +105,7 @@ func collect(t reflect.Type, s *structure) {
 			if e.Kind() == reflect.Pointer {
 				e = e.Elem()
 			}
-			collect(e, s)
+			collect(e, strings.TrimPrefix(embedded+"."+f.Name, "."), s)
 			continue
 		}
 		if name == "" {
@@ -113,8 +117,20 @@ func collect(t reflect.Type, s *structure) {
 		} else if strings.Contains(options, "omitempty") {
 			omit = 1
 		}
-		s.Fields = append(s.Fields, field{name, expression(f.Type), omit})
+		s.Fields = append(s.Fields, field{name, expression(f.Type), omit, embedded, mapName(f.Type)})
 	}
+}
+
+// mapName is the name of a map's type, unless it is plainly a map from strings.
+func mapName(t reflect.Type) string {
+	if t.Kind() != reflect.Map {
+		return ""
+	}
+	named := t.Elem().Kind() == reflect.Slice && t.Elem().Name() != ""
+	if t.Name() == "" && t.Key().Name() == "string" && !named {
+		return ""
+	}
+	return t.String()
 }
 
 func main() {

@@ -24,10 +24,12 @@ def add(name):
     for f in s["f"] or []:
         p = props.get(f["n"], {}); g = {"n": f["n"], "t": f["t"]}
         if f["o"]: g["o"] = f["o"]
+        if f.get("e") and f["n"] not in ("kind", "apiVersion"): g["e"] = f["e"]
+        if f.get("g"): g["g"] = f["g"]
         for long, short in HINTS.items():
             if p.get(long) not in (None, []): g[short] = p[long]
         if f["n"] in d.get("required", []): g["r"] = 1
-        if p.get("default") not in (None, "", 0, {}, False): g["d"] = p["default"]
+        if p.get("default") not in (None, 0, {}, False) and (p["default"] != "" or f["o"]): g["d"] = p["default"]
         fields.append(g)
         for r in refs(f["t"]): add(r)
 
@@ -62,6 +64,10 @@ for extra in ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", "io.k8s.apim
 # The rules of roles that gather those of others are a controller's to fill.
 for role in bootstrap:
     if "aggregationRule" in role: role.pop("rules", None)
+# What the server fills in is not told to come from whoever made the object.
+for made in bootstrap:
+    if made["kind"] == "Namespace": made.pop("spec", None); made.pop("status", None)
+    if made["kind"] == "Service": made["spec"].pop("clusterIPs", None); made["spec"].pop("ipFamilies", None)
 def dump(name, x, rows):
     with open(os.path.join(out, name), "w") as f:
         if rows: f.write("[\n" + ",\n".join(json.dumps(r, sort_keys=False, separators=(",", ":")) for r in x) + "\n]\n")

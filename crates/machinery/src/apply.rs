@@ -3,6 +3,7 @@
 //! These are the operations of structured-merge-diff that server-side apply is made of. What to do with them,
 //! and who owns which field, is in [`crate::managed`].
 
+mod atomic;
 mod compare;
 mod field_set;
 mod merge;
@@ -49,6 +50,12 @@ pub fn to_field_set(value: &Value, ty: Type<'_>) -> FieldSet {
 #[must_use]
 pub fn merge(live: &Value, config: &Value, ty: Type<'_>) -> Value {
     merge::merge(live, config, Place::of(ty))
+}
+
+/// The paths of what would be replaced as a whole if the configuration were merged: atomic lists and maps.
+#[must_use]
+pub fn atomic_parts(config: &Value, ty: Type<'_>) -> Vec<String> {
+    atomic::parts(config, Place::of(ty))
 }
 
 /// What differs between two values.

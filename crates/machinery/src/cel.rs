@@ -11,6 +11,7 @@
 //! is read in place. `kube-cel` adds functions to an older version of it and has the same limits.
 
 mod authorizer;
+mod change;
 mod check;
 mod cost;
 mod declared;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use authorizer::{Answer, Authorize, Authorizer, Question};
+pub use change::Made;
 pub use declared::{Declared, DeclaredField, Elements, MAX_REQUEST, escape};
 pub use ty::{AUTHORIZER, ObjectType, RESOURCE_CHECK, Type};
 pub use value::Value;
@@ -50,6 +52,7 @@ pub const MAX_MESSAGE: usize = 5 * 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<Box<str>, Type>,
+    changes: bool,
 }
 
 impl Environment {
@@ -57,6 +60,13 @@ impl Environment {
     #[must_use]
     pub fn with(mut self, name: &str, ty: Type) -> Self {
         self.variables.insert(name.into(), ty);
+        self
+    }
+
+    /// Where expressions may make `Object{…}` and `JSONPatch{…}`, what a policy does to an object.
+    #[must_use]
+    pub fn with_changes(mut self) -> Self {
+        self.changes = true;
         self
     }
 }

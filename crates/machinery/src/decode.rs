@@ -29,13 +29,16 @@ pub struct Strictness {
 impl Strictness {
     /// Notes a field that the type does not have.
     pub fn add_unknown(&mut self, path: &str) {
-        self.complaints.push(format!("unknown field \"{path}\""));
+        self.add(format!("unknown field \"{path}\""));
         self.unknown_paths.push(path.to_owned());
     }
 
     /// Notes anything else, in the server's words.
     pub fn add(&mut self, complaint: String) {
-        self.complaints.push(complaint);
+        // Go's reader says a thing once, and at most a hundred.
+        if self.complaints.len() < 100 && !self.complaints.contains(&complaint) {
+            self.complaints.push(complaint);
+        }
     }
 
     /// Complaints of an earlier reading come before these.
@@ -166,6 +169,8 @@ struct Path<'p> {
 enum Step<'p> {
     Root,
     Key(&'p str),
+    /// A field of embedded structs, which Go's messages name.
+    Embedded(&'p str, &'p str),
     /// A key of a map, which Go's messages leave out.
     Entry(&'p str),
     Index(usize),
@@ -181,7 +186,13 @@ impl Path<'_> {
         match self.step {
             Step::Root => {}
             Step::Entry(_) if !indexes => {}
-            Step::Key(key) | Step::Entry(key) => {
+            Step::Key(key) | Step::Entry(key) | Step::Embedded(_, key) => {
+                if let (Step::Embedded(structs, _), false) = (&self.step, indexes) {
+                    if !out.is_empty() {
+                        out.push('.');
+                    }
+                    out.push_str(structs);
+                }
                 if !out.is_empty() {
                     out.push('.');
                 }
@@ -297,6 +308,9 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
         Ok(if self.is_any() || self.scalar() == Some(Scalar::Bool) {
             Some(Value::Bool(value))
+        } else if self.scalar() == Some(Scalar::Quantity) {
+            // An amount reads whatever it is given as text.
+            self.quantity(if value { "true" } else { "false" })
         } else {
             self.fail("bool")
         })
@@ -356,7 +370,10 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             Some(Shape::List { items, .. }) => self.ty.map(|ty| ty.to(*items)),
             Some(_) => {
                 while access.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(self.fail("array"));
+                return Ok(match self.scalar() {
+                    Some(Scalar::Quantity) => self.quantity("[]"),
+                    _ => self.fail("array"),
+                });
             }
         };
         let mut list = Vec::with_capacity(access.size_hint().unwrap_or_default().min(64));
@@ -375,30 +392,35 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         let shape = self.ty.map(Type::shape);
         if !matches!(shape, None | Some(Shape::Any | Shape::Map(_) | Shape::Struct(_))) {
             while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(self.fail("object"));
+            return Ok(match self.scalar() {
+                Some(Scalar::Quantity) => self.quantity("{}"),
+                _ => self.fail("object"),
+            });
         }
-        let within = match self.ty.and_then(Type::structure) {
+        let structure = self.ty.and_then(Type::structure);
+        let within = match structure {
             Some(structure) => &structure.go,
             None => self.within,
         };
         let mut map = Map::new();
         let mut nulls: Vec<String> = Vec::new();
         while let Some(key) = access.next_key::<String>()? {
-            let step = match shape {
-                Some(Shape::Map(_)) => Step::Entry(&key),
+            let field = structure.and_then(|structure| structure.fields.get(key.as_str()));
+            let step = match (shape, field.and_then(|field| field.embedded.as_deref())) {
+                (_, Some(structs)) => Step::Embedded(structs, &key),
+                (Some(Shape::Map(_)), None) => Step::Entry(&key),
                 _ => Step::Key(&key),
             };
             let path = Path { parent: Some(self.path), step };
-            let ty = match shape {
-                None | Some(Shape::Any) => None,
-                _ => match self.ty.and_then(|ty| ty.member(&key)) {
-                    Some(member) => Some(member),
-                    None => {
-                        self.state.strictness.add_unknown(&path.text());
-                        access.next_value::<IgnoredAny>()?;
-                        continue;
-                    }
-                },
+            let member = match (shape, field) {
+                (None | Some(Shape::Any), _) => Some(None),
+                (_, Some(field)) => Some(self.ty.map(|ty| ty.to(field.node))),
+                _ => self.ty.and_then(|ty| ty.member(&key)).map(Some),
+            };
+            let Some(ty) = member else {
+                self.state.strictness.add_unknown(&path.text());
+                access.next_value::<IgnoredAny>()?;
+                continue;
             };
             if map.contains_key(&key) || nulls.contains(&key) {
                 self.state.strictness.add(format!("duplicate field \"{}\"", path.text()));
@@ -458,11 +480,20 @@ fn go_type(ty: Type<'_>) -> String {
         }
         .to_owned(),
         Shape::List { items, .. } => format!("[]{}", go_type(ty.to(*items))),
-        Shape::Map(values) => match go_type(ty.to(*values)) {
-            amounts if amounts == "resource.Quantity" => "v1.ResourceList".to_owned(),
-            values => format!("map[string]{values}"),
+        Shape::Map(values) => match ty.map_name() {
+            Some(name) => name.to_owned(),
+            None => format!("map[string]{}", go_element(ty.to(*values))),
         },
         Shape::Struct(_) => ty.structure().map(|structure| structure.go.to_string()).unwrap_or_default(),
+    }
+}
+
+/// The type of a map's values: those that read themselves have a name there.
+fn go_element(ty: Type<'_>) -> String {
+    match ty.shape() {
+        Shape::Scalar(Scalar::Time, None) => "v1.Time".to_owned(),
+        Shape::Scalar(Scalar::MicroTime, None) => "v1.MicroTime".to_owned(),
+        _ => go_type(ty),
     }
 }
 
@@ -526,6 +557,11 @@ mod tests {
         assert_eq!(
             error(r#"{"spec":{"template":{"spec":{"containers":[{"name":5}]}}}}"#),
             "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.name of type string"
+        );
+        assert_eq!(
+            error(r#"{"spec":{"template":{"spec":{"volumes":[{"csi":{"driver":5}}]}}}}"#),
+            "json: cannot unmarshal number into Go struct field \
+             CSIVolumeSource.spec.template.spec.volumes.VolumeSource.csi.driver of type string"
         );
         assert_eq!(error(r#"{"spec":"#), "unexpected end of JSON input");
         assert_eq!(error(r#"{"spec":{}}x"#), "invalid character 'x' after top-level value");

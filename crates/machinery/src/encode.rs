@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::decode::zero;
+use crate::go;
 use crate::schema::{Field, Omit, Scalar, Shape, Type};
 
 /// Brings the value into the form Go writes.
@@ -27,6 +28,64 @@ pub fn normalise(value: &mut Value, ty: Type<'_>) {
             list.iter_mut().for_each(|value| normalise(value, ty));
         }
         _ => {}
+    }
+}
+
+/// Whether [`normalise`] would drop a list or map that is there and empty. Go has those in memory, and shows them.
+#[must_use]
+pub fn drops_empty(value: &Value, ty: Type<'_>) -> bool {
+    has_empty(value) && drops_below(value, ty)
+}
+
+/// Puts lists and maps that were given, and are empty, back to where they were dropped.
+pub fn put_back(value: &mut Value, given: &Value) {
+    match (value, given) {
+        (Value::Object(map), Value::Object(given)) => {
+            for (name, given) in given {
+                match map.get_mut(name) {
+                    Some(value) => put_back(value, given),
+                    None if is_empty(given) => _ = map.insert(name.clone(), given.clone()),
+                    None => {}
+                }
+            }
+        }
+        (Value::Array(list), Value::Array(given)) if list.len() == given.len() => {
+            list.iter_mut().zip(given).for_each(|(value, given)| put_back(value, given));
+        }
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
+}
+
+fn has_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty() || map.values().any(has_empty),
+        Value::Array(list) => list.is_empty() || list.iter().any(has_empty),
+        _ => false,
+    }
+}
+
+fn drops_below(value: &Value, ty: Type<'_>) -> bool {
+    match (value, ty.shape()) {
+        (Value::Object(map), Shape::Struct(_)) => {
+            let Some(structure) = ty.structure() else { return false };
+            map.iter().any(|(name, value)| {
+                let Some(field) = structure.fields.get(name.as_str()) else { return false };
+                let ty = ty.to(field.node);
+                let dropped = field.omit != Omit::Never && !field.pointer && !is_go_struct(ty);
+                (dropped && is_empty(value)) || drops_below(value, ty)
+            })
+        }
+        (Value::Object(map), Shape::Map(values)) => {
+            map.values().any(|value| drops_below(value, ty.to(*values)))
+        }
+        (Value::Array(list), Shape::List { items, .. }) => {
+            list.iter().any(|value| drops_below(value, ty.to(*items)))
+        }
+        _ => false,
     }
 }
 
@@ -65,7 +124,7 @@ pub fn text(value: &Value, ty: Option<Type<'_>>) -> String {
             let others = map.iter().filter(|(name, _)| !order.iter().any(|known| **known == **name));
             let members = known.chain(others).map(|(name, member)| {
                 let ty = ty.and_then(|ty| ty.member(name));
-                format!("{}:{}", Value::from(name.as_str()), text(member, ty))
+                format!("{}:{}", go::json(&Value::from(name.as_str())), text(member, ty))
             });
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         }
@@ -74,7 +133,7 @@ pub fn text(value: &Value, ty: Option<Type<'_>>) -> String {
             let members = list.iter().map(|member| text(member, items)).collect::<Vec<_>>();
             format!("[{}]", members.join(","))
         }
-        scalar => scalar.to_string(),
+        scalar => go::json(scalar),
     }
 }
 
@@ -100,7 +159,7 @@ fn normalise_field(map: &mut Map<String, Value>, name: &str, field: &Field, with
         Omit::Empty => structure && !field.pointer,
         Omit::Zero => false,
     };
-    if written && !matches!(name, "kind" | "apiVersion") {
+    if written {
         let mut value = if field.pointer { Value::Null } else { zero(Some(ty)) };
         normalise(&mut value, ty);
         map.insert(name.to_owned(), value);
@@ -112,7 +171,9 @@ fn is_go_struct(ty: Type<'_>) -> bool {
     use Scalar::{Duration, IntOrString, MicroTime, Quantity, Time};
     matches!(
         ty.shape(),
-        Shape::Struct(_) | Shape::Scalar(Time | MicroTime | Duration | Quantity | IntOrString, _)
+        Shape::Any
+            | Shape::Struct(_)
+            | Shape::Scalar(Time | MicroTime | Duration | Quantity | IntOrString, _)
     )
 }
 
@@ -139,6 +200,20 @@ mod tests {
         let root = all.root(definition).unwrap();
         normalise(&mut value, all.at(root));
         value
+    }
+
+    #[test]
+    fn what_was_dropped_can_be_put_back() {
+        let mut all = Schemas::from_table(include_str!("../../drydock/data/types.json")).unwrap();
+        let root = all.root("io.k8s.api.core.v1.Pod").unwrap();
+        let given = json!({"metadata": {"labels": {}}, "spec": {"containers": [{"name": "c", "args": []}]}});
+        assert!(drops_empty(&given, all.at(root)));
+        let mut value = given.clone();
+        normalise(&mut value, all.at(root));
+        assert!(!drops_empty(&value, all.at(root)));
+        put_back(&mut value, &given);
+        assert_eq!(value["metadata"], given["metadata"]);
+        assert_eq!(value["spec"]["containers"][0]["args"], json!([]));
     }
 
     #[test]

@@ -171,6 +171,39 @@ impl FieldSet {
         Self { entries }
     }
 
+    /// Takes out the members of the other set, as [`FieldSet::difference`] does, without a copy.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.retain_matched(&other.entries, |left, right| {
+            left.member &= !right.member;
+            left.children.subtract(&right.children);
+            left.member || !left.children.is_empty()
+        });
+    }
+
+    /// Takes out the members of the other set and what is below them, as [`FieldSet::recursive_difference`] does,
+    /// without a copy.
+    pub(crate) fn subtract_recursive(&mut self, other: &Self) {
+        self.retain_matched(&other.entries, |left, right| {
+            if right.member {
+                return false;
+            }
+            left.children.subtract_recursive(&right.children);
+            left.member || !left.children.is_empty()
+        });
+    }
+
+    /// Keeps the entries that the other set has none of, and of the others those that `keep` wants.
+    fn retain_matched(&mut self, other: &[Entry], keep: impl Fn(&mut Entry, &Entry) -> bool) {
+        let mut right = other.iter().peekable();
+        self.entries.retain_mut(|left| {
+            while right.next_if(|next| next.element < left.element).is_some() {}
+            match right.next_if(|next| next.element == left.element) {
+                Some(right) => keep(left, right),
+                None => true,
+            }
+        });
+    }
+
     /// Whether every member is a member of the other set.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {

@@ -97,20 +97,23 @@ pub fn update(
 ) {
     let sent = take_managed_fields(new);
     let stored = live.and_then(managed_fields);
-    let chosen = match sent {
-        _ if !who.subresource.is_empty() => stored.cloned(),
-        Some(sent) if record::is_reset(&sent) => None,
-        Some(sent) if stored == Some(&sent) || Records::parse(&sent).is_ok_and(|sent| !sent.is_empty()) => {
-            Some(sent)
-        }
-        _ => stored.cloned(),
+    let chosen = match &sent {
+        _ if !who.subresource.is_empty() => stored,
+        Some(sent) if record::is_reset(sent) => None,
+        Some(sent) if stored == Some(sent) => stored,
+        Some(sent) if Records::parse(sent).is_ok_and(|sent| !sent.is_empty()) => Some(sent),
+        _ => stored,
+    };
+    let is_stored = match (chosen, stored) {
+        (Some(chosen), Some(stored)) => std::ptr::eq(chosen, stored),
+        (chosen, stored) => chosen.is_none() && stored.is_none(),
     };
     let change = changes(live, new, ty, reset);
-    if change.is_same() && chosen.as_ref() == stored {
-        return put_managed_fields(new, chosen);
+    if change.is_same() && is_stored {
+        return put_managed_fields(new, chosen.cloned());
     }
     // Fields that cannot be read are forgotten.
-    let mut records = chosen.and_then(|chosen| Records::parse(&chosen).ok()).unwrap_or_default();
+    let mut records = chosen.and_then(|chosen| Records::parse(chosen).ok()).unwrap_or_default();
     // Objects that have no managers get none, but when they are created or applied.
     if records.is_empty() && live.is_some_and(|live| !uid(live).is_empty()) {
         return;
@@ -118,7 +121,7 @@ pub fn update(
     records.reconcile(ty);
     take_over(&mut records, change, who, now);
     cap::cap(&mut records);
-    put_managed_fields(new, records.into_json());
+    put_managed_fields(new, records.into_json(chosen));
 }
 
 /// Whether managed fields can be read.
@@ -155,11 +158,13 @@ pub fn apply(
     apply::validate(&config, ty, Duplicates::Refused)
         .map_err(|errors| ApplyError::Config { object: describe(&config), errors })?;
     let Some(live) = live else {
-        let set = apply::to_field_set(&config, ty).recursive_difference(reset);
+        let mut set = apply::to_field_set(&config, ty);
+        set.subtract_recursive(reset);
+        set.subtract(&UNMANAGED);
         let mut records = Records::default();
-        records.push_apply(who, set.difference(&UNMANAGED), Some(now.into()));
+        records.push_apply(who, set, Some(now.into()));
         let mut object = config;
-        put_managed_fields(&mut object, records.into_json());
+        put_managed_fields(&mut object, records.into_json(None));
         return Ok(object);
     };
     let request = Apply { live, config: &config, ty, who, reset, now };
@@ -170,7 +175,7 @@ pub fn apply(
     } else {
         request.run(records, force)?
     };
-    put_managed_fields(&mut object, records.into_json());
+    put_managed_fields(&mut object, records.into_json(managed_fields(live)));
     Ok(object)
 }
 
@@ -196,7 +201,8 @@ impl Apply<'_> {
             take_over(&mut records, changes(None, live, self.ty, self.reset), &before, self.now);
         }
         records.reconcile(self.ty);
-        let set = apply::to_field_set(self.config, self.ty).recursive_difference(self.reset);
+        let mut set = apply::to_field_set(self.config, self.ty);
+        set.subtract_recursive(self.reset);
         let own = records.take_apply(self.who);
         let mut new = merge_objects(live, self.config, place);
         if let Some(last) = own.as_ref().filter(|own| !own.set.is_subset(&set)) {
@@ -208,7 +214,8 @@ impl Apply<'_> {
         }
         let changed = !equal_objects(live, &new);
         let time = if changed { Some(self.now.into()) } else { own.and_then(|own| own.time) };
-        records.push_apply(self.who, set.difference(&UNMANAGED), time);
+        set.subtract(&UNMANAGED);
+        records.push_apply(self.who, set, time);
         Ok((new, records))
     }
 
@@ -260,9 +267,10 @@ fn changes(live: Option<&Value>, new: &Value, ty: Type<'_>, reset: &FieldSet) ->
 }
 
 fn without(change: Comparison, reset: &FieldSet) -> Comparison {
-    change.map(|set| match set.is_empty() {
-        true => set,
-        false => set.recursive_difference(reset).difference(&UNMANAGED),
+    change.map(|mut set| {
+        set.subtract_recursive(reset);
+        set.subtract(&UNMANAGED);
+        set
     })
 }
 

@@ -78,6 +78,18 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     out
 }
 
+/// The name of an object as declared rules have it, which count bytes.
+#[must_use]
+pub fn long_name(name: &str, prefix: bool) -> Vec<String> {
+    let mut out = subdomain_name(name, prefix);
+    for why in &mut out {
+        if why.starts_with("must be no more than") {
+            *why = why.replace("characters", "bytes");
+        }
+    }
+    out
+}
+
 /// A DNS subdomain whose first label is `*`.
 #[must_use]
 pub fn wildcard_subdomain(value: &str) -> Vec<String> {
@@ -284,6 +296,9 @@ pub fn regex_text(text: &str, regex: &str, examples: &[&str]) -> String {
 
 /// Whether Go would print a character as it is.
 pub(crate) fn is_print(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
     matches!(c, '"' | '\\') || !go::quote(c.encode_utf8(&mut [0; 4])).starts_with("\"\\")
 }
 

@@ -18,6 +18,8 @@ pub struct Schemas {
     nodes: Vec<Node>,
     structs: Vec<Struct>,
     names: BTreeMap<Box<str>, StructId>,
+    /// Go's names of maps, where they have one.
+    maps: BTreeMap<NodeId, Box<str>>,
 }
 
 /// A node of an arena.
@@ -127,6 +129,8 @@ pub struct Field {
     pub default: Option<Value>,
     /// How strategic merge patches treat it.
     pub patch: Patch,
+    /// The embedded structs that Go has it in, which messages name.
+    pub embedded: Option<Box<str>>,
 }
 
 /// When Go's encoder leaves a field out.
@@ -219,6 +223,10 @@ struct TableField {
     mk: Option<String>,
     #[serde(default)]
     mt: Option<String>,
+    #[serde(default)]
+    e: Option<String>,
+    #[serde(default)]
+    g: Option<String>,
 }
 
 impl Schemas {
@@ -245,6 +253,9 @@ impl Schemas {
                 let node = all
                     .parse(expression, &field, &atomic)
                     .ok_or_else(|| TableError::Expression(field.t.clone(), name.clone()))?;
+                if let Some(go) = field.g {
+                    all.maps.insert(node, go.into());
+                }
                 let strategy = field.ps.as_deref().unwrap_or_default();
                 fields.insert(
                     field.n.into(),
@@ -264,6 +275,7 @@ impl Schemas {
                             retain_keys: strategy.split(',').any(|word| word == "retainKeys"),
                             key: field.mk.map(Into::into),
                         },
+                        embedded: field.e.map(Into::into),
                     },
                 );
             }
@@ -408,6 +420,8 @@ impl TableField {
             ps: None,
             mk: None,
             mt: None,
+            e: None,
+            g: None,
         }
     }
 }
@@ -464,6 +478,12 @@ impl<'a> Type<'a> {
             Shape::Map(values) => Some(self.to(*values)),
             _ => None,
         }
+    }
+
+    /// What Go calls a map, where it has a name of its own.
+    #[must_use]
+    pub fn map_name(self) -> Option<&'a str> {
+        self.all.maps.get(&self.id).map(AsRef::as_ref)
     }
 
     /// The type of a list's elements and how they are told apart.

@@ -32,6 +32,7 @@ pub use check::check;
 pub use compile::{Compiled, compile};
 pub use default::default;
 pub use definition::{check_definition, check_definition_status, default_definition};
+pub use embedded::coerce;
 pub use prune::prune;
 pub use rule::Rule;
 pub use rules::Rules;

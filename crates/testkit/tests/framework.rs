@@ -35,5 +35,7 @@ mod preview;
 mod replicas;
 #[path = "framework/selection.rs"]
 mod selection;
+#[path = "framework/views.rs"]
+mod views;
 #[path = "framework/webhooks.rs"]
 mod webhooks;

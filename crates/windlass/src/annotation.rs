@@ -71,6 +71,11 @@ impl Wishes {
         names(&self.ignore, dependent)
     }
 
+    /// Whether some dependent is to be left alone.
+    pub(crate) fn ignores_some(&self) -> bool {
+        !self.ignore.is_empty()
+    }
+
     pub(crate) fn adopts(&self, dependent: &Dependent) -> bool {
         names(&self.adopt, dependent)
     }

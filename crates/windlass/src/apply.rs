@@ -116,7 +116,7 @@ pub(crate) fn decide(
 fn lacks_owner(dependent: &Dependent, observed: &Stored) -> bool {
     let named = dependent.desired.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let mut uids = named.into_iter().flatten().filter_map(|reference| reference["uid"].as_str());
-    uids.any(|uid| !observed.owners.contains(&uid.into()))
+    uids.any(|uid| !observed.is_owned_by(uid))
 }
 
 /// Somebody else's object: whoever set the fields, they only have to have the values.
@@ -162,14 +162,9 @@ impl Ownership {
             None => match made_for {
                 Some(other) if other != owner.title() => Self::Other(other.to_owned()),
                 Some(_) if by_reference => Self::Lost,
-                Some(_)
-                    if dependent.needs_cleanup(owner)
-                        && !observed.owners.contains(&us.uid.as_str().into()) =>
-                {
-                    Self::Lost
-                }
+                Some(_) if dependent.needs_cleanup(owner) && !observed.is_owned_by(&us.uid) => Self::Lost,
                 Some(_) => Self::Ours,
-                None if observed.labels.get(MANAGED_BY) == Some(&owner.operator) => Self::Lost,
+                None if observed.labels.get(MANAGED_BY) == Some(&*owner.operator) => Self::Lost,
                 None => Self::Nobody,
             },
         }

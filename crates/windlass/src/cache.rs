@@ -8,10 +8,12 @@
 //!
 //! Reading and recording are one step under one lock, so that no change falls between them. Nothing here does I/O.
 
+mod delivered;
 mod delivery;
 mod fact;
 mod few;
 mod index;
+mod labels;
 mod read;
 mod share;
 mod store;
@@ -24,12 +26,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::api::DynamicObject;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+pub(crate) use delivered::Delivered;
 use index::Index;
 pub(crate) use index::PrimaryKey;
+pub(crate) use labels::Labels;
 pub(crate) use read::{Read, Reads};
 pub(crate) use share::{Share, Shares};
 use store::{Store, Watched};
@@ -40,6 +43,7 @@ pub(crate) use watch::{fetch, watch};
 
 use crate::explain::Cause;
 use crate::queue::Queue;
+use crate::world::Glimpse;
 use crate::{Kind, ObjectName};
 
 /// What a lookup by name finds.
@@ -149,9 +153,11 @@ impl Cache {
     /// The object of this name, recorded as read by `reader`.
     pub(crate) fn named(&self, reader: &PrimaryKey, kind: &Kind, name: &ObjectName) -> Lookup {
         let mut inner = self.lock();
-        inner.index.add(reader, &Read::named(kind.clone(), name.clone()));
+        let lookup = self.store(&mut inner, kind).named(name);
+        // One copy of the name, as long as there is an object of it.
+        let known = if let Lookup::Present(stored) = &lookup { &stored.name } else { name };
+        inner.index.add(reader, &Read::named(kind.clone(), known.clone()));
         let store = self.store(&mut inner, kind);
-        let lookup = store.named(name);
         // A fact queues those who have read it by name.
         if matches!(lookup, Lookup::Loading | Lookup::Failed(_)) && !store.on_demand {
             store.waiting.insert(reader.clone());
@@ -182,6 +188,28 @@ impl Cache {
             return None;
         }
         Some(store.entries.values().filter(|stored| read.matches(stored)).cloned().collect())
+    }
+
+    /// Whether all that was looked at is as it was, as far as it was looked at.
+    pub(crate) fn holds(&self, glimpses: &mut [Glimpse]) -> bool {
+        let found: Option<Vec<Found>> = {
+            let inner = self.lock();
+            glimpses.iter().map(|glimpse| inner.found(glimpse.read())).collect()
+        };
+        let Some(found) = found else { return false };
+        glimpses.iter_mut().zip(found).all(|(glimpse, found)| match found {
+            Found::One(now) => glimpse.holds(now.as_deref()),
+            Found::All(now) => glimpse.holds_for_all(&now),
+        })
+    }
+
+    /// These objects, each if it is there. Not recorded reads. Nothing if that cannot be told of one of them.
+    pub(crate) fn peek<'a>(
+        &self,
+        names: impl Iterator<Item = (&'a Kind, &'a ObjectName)>,
+    ) -> Option<Vec<Option<Arc<Stored>>>> {
+        let inner = self.lock();
+        names.map(|(kind, name)| inner.peek(kind, name)).collect()
     }
 
     /// An object of a controller's own kind. Not a recorded read: a primary is always queued for its own changes.
@@ -217,6 +245,11 @@ impl Cache {
         let error = store.watches_of(namespace).find(failing)?.error.clone()?;
         store.waiting.insert(reader.clone());
         Some(error)
+    }
+
+    /// A read as `reader` is recorded to have made it.
+    pub(crate) fn known(&self, reader: &PrimaryKey, read: Read) -> Read {
+        self.lock().index.known(reader, &read).unwrap_or(read)
     }
 
     /// Replaces what `reader` is recorded to have read.
@@ -268,13 +301,13 @@ impl Cache {
 
     /// Takes in the answer to a write that `writer` made, so that its next plan sees it. Others whom the change
     /// concerns are queued here, since the watch will bring them nothing new.
-    pub(crate) fn wrote(&self, writer: &PrimaryKey, kind: &Kind, object: DynamicObject) -> Arc<Stored> {
+    pub(crate) fn wrote(&self, writer: &PrimaryKey, kind: &Kind, object: &Delivered) -> Arc<Stored> {
         let stored = Arc::new(Stored::new(object, &self.shares));
         let mut inner = self.lock();
         self.store(&mut inner, kind);
         let Inner { stores, index, .. } = &mut *inner;
         let Some(store) = stores.get_mut(kind) else { return stored };
-        if !store.is_news(&stored) {
+        if !store.is_news(&stored.name, stored.resource_version) {
             return stored;
         }
         let old = store.entries.get(&stored.name).cloned();
@@ -297,7 +330,7 @@ impl Cache {
 
     /// Takes in the answer to a write of a primary's status. The primary is queued if something other than its
     /// status has changed meanwhile.
-    pub(crate) fn wrote_status(&self, writer: &PrimaryKey, kind: &Kind, object: DynamicObject) {
+    pub(crate) fn wrote_status(&self, writer: &PrimaryKey, kind: &Kind, object: &Delivered) {
         let before = self.primary(kind, &writer.name);
         let stored = self.wrote(writer, kind, object);
         if before.is_some_and(|before| {
@@ -344,7 +377,36 @@ impl Cache {
     }
 }
 
+/// What a read finds now.
+enum Found {
+    One(Option<Arc<Stored>>),
+    All(Vec<Arc<Stored>>),
+}
+
 impl Inner {
+    /// What a read finds now, if that can be told.
+    fn found(&self, read: &Read) -> Option<Found> {
+        match read {
+            Read::Named { kind, name } => self.peek(kind, name).map(Found::One),
+            Read::Selected(selection) => {
+                let store = self.stores.get(&selection.kind)?;
+                let known = store.goes_well(read.namespace());
+                let matching = || store.entries.values().filter(|stored| read.matches(stored)).cloned();
+                known.then(|| Found::All(matching().collect()))
+            }
+        }
+    }
+
+    /// The object of this name, if it is there; nothing if that cannot be told.
+    fn peek(&self, kind: &Kind, name: &ObjectName) -> Option<Option<Arc<Stored>>> {
+        let store = self.stores.get(kind)?;
+        match store.named(name) {
+            Lookup::Present(stored) if store.goes_well(Some(&name.namespace)) => Some(Some(stored)),
+            Lookup::Absent if store.goes_well(Some(&name.namespace)) => Some(None),
+            _ => None,
+        }
+    }
+
     /// A watch that is open.
     fn watched(&mut self, kind: &Kind, scope: &Scope) -> Option<&mut Watched> {
         self.stores.get_mut(kind)?.watches.get_mut(scope)

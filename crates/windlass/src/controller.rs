@@ -16,7 +16,7 @@ use crate::declared::Declared;
 use crate::memo::Derived;
 use crate::plan::{Dependent, Finished, Owner};
 use crate::status::CONDITIONS;
-use crate::world::{Looked, Source};
+use crate::world::{Glimpse, Looked, Source};
 use crate::{Condition, Halt, Invalid, Kind, ObjectName, Plan, Primary, Status, World};
 
 /// All primaries of one type.
@@ -45,8 +45,8 @@ pub(crate) trait Subject: Send + Sync {
     fn owner(&self) -> &Owner;
     fn validity(&self) -> Result<Vec<Invalid>, Poison>;
     fn plan(&self, source: Box<dyn Source>) -> Planned;
-    /// The whole status: the operator's own fields, and `report`.
-    fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison>;
+    /// The whole status: the operator's own fields, which start as they are in `current`, and `report`.
+    fn status(&self, source: Box<dyn Source>, current: &Value, report: &Status) -> Result<Told, Poison>;
 }
 
 /// Why one object cannot be worked on at all; the others can.
@@ -78,6 +78,14 @@ pub(crate) const UNDECLARED: &str = "Undeclared";
 /// The reason of a condition about a panic. Unlike what is wrong with an object, it may pass.
 pub(crate) const PANICKED: &str = "Panicked";
 
+/// A whole status, and what it was made from.
+pub(crate) struct Told {
+    pub(crate) status: Value,
+    pub(crate) reads: Reads,
+    /// What it looked at, and how that was, if it can be told when that changes.
+    pub(crate) glimpses: Option<Vec<Glimpse>>,
+}
+
 /// What came of planning.
 #[derive(Default)]
 pub(crate) struct Planned {
@@ -88,6 +96,8 @@ pub(crate) struct Planned {
     pub(crate) left_out: bool,
     pub(crate) panicked: bool,
     pub(crate) reads: Reads,
+    /// What it looked at, and how that was, if it can be told when that changes.
+    pub(crate) glimpses: Option<Vec<Glimpse>>,
     /// What it derived, for the next plan.
     pub(crate) derived: Vec<Arc<Derived>>,
     /// When to plan again even if nothing has changed.
@@ -193,27 +203,22 @@ impl<P: Primary> Subject for SubjectOf<P> {
         Planned { look_again, ..planned }
     }
 
-    fn status(&self, source: Box<dyn Source>, report: &Status) -> Result<(Value, Reads), Poison> {
+    fn status(&self, source: Box<dyn Source>, current: &Value, report: &Status) -> Result<Told, Poison> {
         let undecodable = |error: serde_json::Error| {
             Poison::Undecodable(self.owner.name.clone(), Undecodable::from(&error))
         };
-        let previous = HasStatus::status(&self.primary);
-        let mut tree = previous.map_or(Ok(Value::Null), serde_json::to_value).map_err(undecodable)?;
-        if !tree.is_object() {
-            tree = Value::Object(Default::default());
-        }
+        let mut tree = current.clone();
         overlay(&mut tree, report);
-        let mut status: <P as HasStatus>::Status =
-            serde_json::from_value(tree.clone()).map_err(undecodable)?;
+        let mut status: <P as HasStatus>::Status = serde_json::from_value(tree).map_err(undecodable)?;
         let world = World::new(source, &self.owner.name.namespace);
         // A halt here leaves the fields that could not be told as they were.
         let _ = catch("own_status", || self.primary.own_status(&world, report, &mut status))?;
         let mut tree = serde_json::to_value(&status).map_err(undecodable)?;
         overlay(&mut tree, report);
-        let reads = world.finish().reads;
-        match self.declared.refuse_reads(&reads) {
+        let mut looked = world.finish();
+        match self.declared.refuse_reads(&looked.reads) {
             Some(message) => Err(Poison::Undeclared(message)),
-            None => Ok((without_nulls(tree), reads)),
+            None => Ok(Told { status: without_nulls(tree), glimpses: looked.certain(), reads: looked.reads }),
         }
     }
 }
@@ -235,12 +240,15 @@ pub(crate) fn planned(
         Ok(result) => result.err(),
         Err(poison) => Some(Halt::failed(PANICKED, poison.to_string())),
     };
-    let Looked { reads, derived, left_out } = world.finish();
+    let mut looked = world.finish();
+    let glimpses = looked.certain();
+    let Looked { reads, derived, left_out, .. } = looked;
     let undeclared = declared.refuse_reads(&reads).or_else(|| declared.refuse_retirement(retire));
     let halt = undeclared.map(|message| Halt::failed(UNDECLARED, message)).or(halt);
     let partial = !left_out.is_empty();
     let problems = problems.into_iter().map(|problem| problem.0).chain(left_out).collect();
-    Planned { dependents, problems, halt, left_out: partial, panicked, reads, derived, look_again, retire }
+    let left_out = partial;
+    Planned { dependents, problems, halt, left_out, panicked, reads, glimpses, derived, look_again, retire }
 }
 
 /// Replaces the framework's part of a status. Conditions of other types than the framework's are the operator's own.

@@ -71,7 +71,7 @@ async fn announce(
             requests.patch(kind, name, &whole, false).await?
         }
     };
-    let found = Stored::new(found, &Shares::new([manager.clone()].into()));
+    let found = Stored::new(&found, &Shares::new([manager.clone()].into()));
     let ours = found.share.as_ref().map_or(Value::Null, |share| share.fields.clone());
     if difference(body, &found.value(), &ours).is_some() {
         requests.named(manager).patch(kind, name, body, true).await?;
@@ -88,7 +88,7 @@ async fn install_one(
     let name = ObjectName::new("", crd.name_any());
     let desired = without_nulls(serde_json::to_value(crd).unwrap_or_default());
     let shares = Shares::new([operator.to_owned()].into());
-    let Some(found) = requests.get(&kind, &name).await?.map(|object| Stored::new(object, &shares)) else {
+    let Some(found) = requests.get(&kind, &name).await?.map(|object| Stored::new(&object, &shares)) else {
         return requests.patch(&kind, &name, &desired, true).await.map(drop);
     };
     match &found.share {

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, BoxStream, StreamExt as _};
-use kube::api::DynamicObject;
 use serde::{Deserialize as _, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -153,10 +152,7 @@ fn guarded<'a, T: 'a>(
 
 /// A fact as the cache keeps it.
 pub(crate) fn stored(id: &str, observed: Value) -> Stored {
-    let mut object =
-        DynamicObject { types: None, metadata: Default::default(), data: json!({"observed": observed}) };
-    object.metadata.name = Some(id.into());
-    Stored::new(object, &Shares::new(Default::default()))
+    Stored::made(&json!({"metadata": {"name": id}, "observed": observed}), &Shares::new(Default::default()))
 }
 
 /// The fact itself.

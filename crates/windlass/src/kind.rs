@@ -4,11 +4,14 @@ use std::any::TypeId;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::core::{ApiResource, NamespaceResourceScope};
-use kube::{Api, Client, Resource, api::DynamicObject};
+use kube::{Api, Client, Resource};
 use serde::{Serialize, de::DeserializeOwned};
+
+use crate::cache::Delivered;
 
 /// A Rust type of a Kubernetes object: every type of `k8s-openapi`, and every derived custom resource.
 pub trait Object:
@@ -143,7 +146,7 @@ impl Kind {
     }
 
     /// Requests for one object of this kind.
-    pub(crate) fn api(&self, client: &Client, name: &ObjectName) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, client: &Client, name: &ObjectName) -> Api<Delivered> {
         if self.0.namespaced {
             Api::namespaced_with(client.clone(), &name.namespace, &self.resource())
         } else {
@@ -152,7 +155,7 @@ impl Kind {
     }
 
     /// Lists and watches of this kind in a namespace, or over the whole cluster.
-    pub(crate) fn within(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn within(&self, client: &Client, namespace: Option<&str>) -> Api<Delivered> {
         match namespace.filter(|_| self.0.namespaced) {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource()),
             None => Api::all_with(client.clone(), &self.resource()),
@@ -172,19 +175,49 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Namespace and name of an object; the namespace is empty for kinds that live in none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectName {
+/// Namespace and name of an object; the namespace is empty for kinds that live in none. Cheap to clone.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct ObjectName(Arc<Names>);
+
+/// What an [`ObjectName`] is made up of.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Names {
     /// The namespace, or nothing.
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
+impl Deref for ObjectName {
+    type Target = Names;
+
+    fn deref(&self) -> &Names {
+        &self.0
+    }
+}
+
+impl Ord for ObjectName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for ObjectName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl ObjectName {
     /// A name in a namespace.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self(Arc::new(Names { namespace: namespace.into(), name: name.into() }))
     }
 
     /// What an object is called.

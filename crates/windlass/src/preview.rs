@@ -262,12 +262,12 @@ impl Walk<'_> {
             (Action::Nothing, _) => None,
             (Action::Leave(condition), _) => Some(step(Verb::Leave, Some(condition.message))),
             (Action::Create, _) => {
-                snapshot.put(&dependent.kind, made_of(dependent, None));
+                snapshot.put(&dependent.kind, &made_of(dependent, None));
                 Some(Step::create(dependent))
             }
             (Action::Apply(path), before) => {
                 let before = before.unwrap_or_default();
-                snapshot.put(&dependent.kind, made_of(dependent, Some(before.clone())));
+                snapshot.put(&dependent.kind, &made_of(dependent, Some(before.clone())));
                 let changes = changed(&before);
                 let note = changes.is_empty().then(|| format!("{path} would be taken back"));
                 Some(Step { changes, ..step(Verb::Change, note) })
@@ -336,7 +336,7 @@ async fn pruned(
     for kind in controller.owns() {
         for stored in snapshot.list(kind, place, &ours).await? {
             let wanted = |one: &Dependent| one.kind == *kind && one.name == stored.name;
-            if stored.owners.contains(&primary.uid) && !planned.dependents.iter().any(wanted) {
+            if stored.is_owned_by(&primary.uid) && !planned.dependents.iter().any(wanted) {
                 steps.push(Step::new(Verb::Delete, format!("{kind} {}", stored.name), None));
             }
         }

@@ -144,6 +144,12 @@ impl<K: Clone + Ord + Tenant> Queue<K> {
         }
     }
 
+    /// Whether the time of more keys than these comes so soon.
+    pub(crate) fn is_crowded(&self, soon: Duration, crowd: usize) -> bool {
+        let latest = (Instant::now() + soon, u64::MAX);
+        self.lock().delayed.range(..=latest).nth(crowd).is_some()
+    }
+
     /// How many keys wait for a worker.
     pub(crate) fn depth(&self) -> usize {
         self.lock().lanes.len()

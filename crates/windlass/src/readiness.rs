@@ -1,13 +1,14 @@
 //! When an object of a usual kind is ready. One closure on the [handle](crate::Handle::condition) replaces these.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::cache::Stored;
 use crate::{Condition, Kind};
 
 /// The condition of an observed object by the rule for its kind.
 pub(crate) fn of(kind: &Kind, stored: &Stored) -> Condition {
-    let object = stored.value();
+    let object = stored.decode::<Judged>().map(Judged::tree).unwrap_or_default();
     if stored.deleting {
         return Condition::pending("Deleting", "being deleted");
     }
@@ -22,6 +23,41 @@ pub(crate) fn of(kind: &Kind, stored: &Stored) -> Condition {
         ("batch", "Job") => job(view),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => view.says("Established"),
         _ => view.by_standard_conditions(),
+    }
+}
+
+/// The part of an object that these rules look at.
+#[derive(Deserialize)]
+struct Judged {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    generation: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    replicas: Value,
+    r#type: Value,
+    update_strategy: Value,
+}
+
+impl Judged {
+    fn tree(self) -> Value {
+        let Self { metadata, spec, status } = self;
+        json!({
+            "metadata": {"generation": metadata.generation},
+            "spec": {"replicas": spec.replicas, "type": spec.r#type, "updateStrategy": spec.update_strategy},
+            "status": status,
+        })
     }
 }
 

@@ -5,9 +5,10 @@ mod external;
 mod hold;
 mod memory;
 mod report;
+mod settlement;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,6 +20,7 @@ use tracing::field::Empty;
 use windlass_machinery::Context;
 
 use self::memory::{Memories, Memory};
+use self::settlement::{Glance, Settlement};
 use crate::admission::Endpoint;
 use crate::annotation::Wishes;
 use crate::apply::Requests;
@@ -31,8 +33,8 @@ use crate::metrics::{self, Metrics};
 use crate::queue::Queue;
 use crate::replica::Replica;
 use crate::status::Outcome;
-use crate::world::{HaltKind, Source};
-use crate::{Condition, Invalid, Kind, ObjectName};
+use crate::world::{Glimpse, HaltKind, Source, Views};
+use crate::{Condition, Invalid, Kind, ObjectName, Status};
 
 /// How often one pass plans and applies before it gives way to others; a plan that reads what it makes needs two
 /// or three.
@@ -64,10 +66,14 @@ struct Findings {
     retry: bool,
     /// Something is not loaded: nothing can be said of the whole yet.
     loading: bool,
+    /// What was written is now as planned, and nothing is outside Kubernetes.
+    agreed: bool,
     /// When to look again even if nothing has changed.
     look_again: Option<Duration>,
     /// The primary itself is to go.
     retire: bool,
+    /// What the plan looked at, if nothing but that and the dependents decides what the next pass comes to.
+    glimpses: Option<Vec<Glimpse>>,
 }
 
 impl Reconciler {
@@ -107,9 +113,29 @@ impl Reconciler {
             // All primaries are queued again when this replica may write more than now.
             return;
         }
+        let memory = self.memories.of(key);
+        let began = Instant::now();
+        let news = match self.glance(controller.as_ref(), key, &stored, &memory) {
+            Glance::Plan => None,
+            Glance::Report(outcomes) => Some(outcomes),
+            Glance::Rest(pause) => {
+                self.queue.succeeded(key);
+                if let Some(pause) = pause {
+                    self.queue.note_after(key, Cause::Again, pause);
+                    self.queue.add_after(key.clone(), pause);
+                }
+                self.metrics.passed(&metrics::Outcome {
+                    operator: controller.operator(),
+                    kind: controller.kind(),
+                    result: "unchanged",
+                    waited,
+                    took: began.elapsed(),
+                });
+                return;
+            }
+        };
         let tree = stored.value();
         let wishes = Wishes::of(&tree);
-        let began = Instant::now();
         let causes = causes.texts();
         let span = tracing::info_span!(
             "reconcile",
@@ -135,15 +161,18 @@ impl Reconciler {
             key,
             stored,
             tree,
-            memory: self.memories.of(key),
+            memory,
             wishes,
             trace: &trace,
+            views: Arc::default(),
+            previous: OnceLock::new(),
         };
         let run = async {
-            match pass.stored.deleting {
-                false => pass.run().await,
+            match (pass.stored.deleting, news) {
+                (false, None) => pass.run().await,
+                (false, Some(outcomes)) => pass.tell(outcomes).await,
                 // What it owns goes by garbage collection, or is cleaned up first.
-                true => pass.cleanup().await,
+                (true, _) => pass.cleanup().await,
             }
         };
         let next = permit.while_valid(run).instrument(span.clone()).await;
@@ -226,6 +255,8 @@ struct Pass<'a> {
     /// What the primary's annotations ask for.
     wishes: Wishes,
     trace: &'a Trace,
+    views: Arc<Views>,
+    previous: OnceLock<Status>,
 }
 
 impl Pass<'_> {
@@ -263,6 +294,7 @@ impl Pass<'_> {
             // Queued again when it is loaded.
             return if findings.retry { Next::Retry } else { Next::Settled };
         }
+        self.settle_down(&mut findings);
         let mut written = self.report(Some(subject.as_ref()), &mut findings).await;
         if findings.retire
             && !findings.retry
@@ -277,6 +309,39 @@ impl Pass<'_> {
             (false, Ok(Some(pause)), look) => Next::After(look.map_or(pause, |look| look.min(pause))),
             (false, Ok(None), Some(look)) => Next::After(look),
             (false, Ok(None), None) => Next::Settled,
+        }
+    }
+
+    /// Tells what has changed of the dependents, where the plan is as it was.
+    async fn tell(&mut self, outcomes: Vec<Outcome>) -> Next {
+        let subject = match self.controller.open(&self.stored) {
+            Ok(subject) => subject,
+            Err(poison) => return self.quarantine(poison.condition()).await,
+        };
+        self.trace.note(|pass| pass.reads.push("nothing but the status of dependents has changed".into()));
+        let again = self.memory.again();
+        let mut findings = Findings { outcomes, ..Findings::default() };
+        let written = self.report(Some(subject.as_ref()), &mut findings).await;
+        match (findings.retry, written) {
+            (true, _) | (_, Err(())) => Next::Retry,
+            (false, Ok(pause)) => pause.into_iter().chain(again).min().map_or(Next::Settled, Next::After),
+        }
+    }
+
+    /// Remembers what this pass rests on, if there will soon be another.
+    fn settle_down(&self, findings: &mut Findings) {
+        let moving = findings.outcomes.iter().any(|outcome| !outcome.condition.is_ready());
+        let sure = !findings.retry && !findings.loading && !findings.retire && findings.problems.is_empty();
+        if !(moving && sure) || self.wishes.ignores_some() {
+            // What is at rest is not looked at so often that it would be worth its space.
+            self.memory.told(0, None);
+            return;
+        }
+        if let Some(mut plan) = findings.glimpses.take() {
+            plan.shrink_to_fit();
+            let primary = (self.stored.content_hash(), self.stored.status_hash());
+            let again = findings.look_again.map(|pause| Instant::now() + pause);
+            self.memory.keep_settlement(Settlement { primary, plan, again });
         }
     }
 
@@ -337,15 +402,21 @@ impl Pass<'_> {
             if let Some(halt) = &planned.halt {
                 self.note_halt(&planned, halt.condition(), &mut findings);
             }
-            if !wrote {
+            if wrote {
+                self.memory.wrote();
+            }
+            // A plan that did not look at what was written would be the same again.
+            let holds = |glimpses: &mut Vec<Glimpse>| self.cache().holds(glimpses);
+            let same = planned.is_complete() && planned.glimpses.as_mut().is_some_and(holds);
+            if !wrote || findings.agreed && same && self.controller.pace().is_zero() {
                 if planned.is_complete() {
                     self.prune(subject, &planned, &mut findings).await;
                     self.let_go(subject, &planned, &mut findings).await;
                     findings.retire = planned.retire;
+                    findings.glimpses = planned.glimpses.filter(|_| findings.agreed);
                 }
                 break;
             }
-            self.memory.wrote();
             // What would be written at a pace is not written round after round either.
             if round == ROUNDS || !self.controller.pace().is_zero() {
                 self.reconciler.queue.note(self.key, Cause::Again);
@@ -399,6 +470,7 @@ impl Pass<'_> {
             key: self.key.clone(),
             memory: Arc::clone(&self.memory),
             memo: Arc::clone(&self.reconciler.memo),
+            views: Arc::clone(&self.views),
             uid: self.stored.uid.clone(),
         }
     }
@@ -417,6 +489,7 @@ struct CacheSource {
     key: PrimaryKey,
     memory: Arc<Memory>,
     memo: Arc<Memo>,
+    views: Arc<Views>,
     uid: Box<str>,
 }
 
@@ -429,12 +502,20 @@ impl Source for CacheSource {
         self.cache.selected(&self.key, read)
     }
 
+    fn known(&self, read: Read) -> Read {
+        self.cache.known(&self.key, read)
+    }
+
     fn now(&self) -> Timestamp {
         self.context.now()
     }
 
     fn random(&self, key: &str, length: usize) -> String {
         self.memory.random(&self.context, &self.uid, key, length)
+    }
+
+    fn views(&self) -> Option<&Views> {
+        Some(&self.views)
     }
 
     fn memo(&self) -> Option<&Memo> {

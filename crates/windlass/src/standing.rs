@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::admission::Admitted;
 use crate::cache::{Reads, Shares, Stored};
-use crate::controller::{Controller, Planned, Poison, Subject, planned};
+use crate::controller::{Controller, Planned, Poison, Subject, Told, planned};
 use crate::declared::Declared;
 use crate::plan::Owner;
 use crate::world::Source;
@@ -52,10 +51,7 @@ impl Standing {
     /// What stands for it where primaries are kept.
     pub(crate) fn stored(&self) -> Stored {
         let metadata = json!({"name": self.owner.name.name, "uid": self.kind().name()});
-        let object: Result<DynamicObject, _> = serde_json::from_value(json!({"metadata": metadata}));
-        let object =
-            object.unwrap_or_else(|_| DynamicObject::new(&self.owner.name.name, &self.kind().resource()));
-        Stored::new(object, &Shares::new(Default::default()))
+        Stored::made(&json!({"metadata": metadata}), &Shares::new(Default::default()))
     }
 }
 
@@ -104,7 +100,8 @@ impl Subject for Standing {
         })
     }
 
-    fn status(&self, _: Box<dyn Source>, _: &Status) -> Result<(Value, Reads), Poison> {
-        Ok((Value::Object(Default::default()), Reads::new()))
+    fn status(&self, _: Box<dyn Source>, _: &Value, _: &Status) -> Result<Told, Poison> {
+        let status = Value::Object(Default::default());
+        Ok(Told { status, reads: Reads::new(), glimpses: Some(Vec::new()) })
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::api::DynamicObject;
 use serde_json::Value;
 
+use crate::apply::without_nulls;
 use crate::cache::{Lookup, Read, Shares, Stored};
 use crate::controller::{Planned as Inner, Poison, Subject as _, SubjectOf};
 use crate::declared::Declared;
@@ -34,9 +34,8 @@ impl Cluster {
     #[must_use]
     #[allow(clippy::panic, reason = "a test kit fails by panicking")]
     pub fn with<K: Object>(mut self, object: &K) -> Self {
-        let tree = serde_json::to_value(object).and_then(serde_json::from_value::<DynamicObject>);
-        let Ok(tree) = tree else { panic!("not an object: {object:?}") };
-        let stored = Stored::new(tree, &Shares::new(Default::default()));
+        let Ok(tree) = serde_json::to_value(object) else { panic!("not an object: {object:?}") };
+        let stored = Stored::made(&tree, &Shares::new(Default::default()));
         self.objects.insert((Kind::of::<K>(), stored.name.clone()), Arc::new(stored));
         self
     }
@@ -59,8 +58,12 @@ impl Cluster {
     /// If the primary's own code panics.
     #[allow(clippy::panic, reason = "a test kit fails by panicking")]
     pub fn status<P: Primary>(&self, primary: &P, report: &Status) -> Value {
-        match subject(primary).and_then(|subject| subject.status(Box::new(self.clone()), report)) {
-            Ok((status, _)) => status,
+        let current = primary.status().and_then(|status| serde_json::to_value(status).ok());
+        let current = current.unwrap_or_else(|| Value::Object(Default::default()));
+        let told = subject(primary)
+            .and_then(|subject| subject.status(Box::new(self.clone()), &without_nulls(current), report));
+        match told {
+            Ok(told) => told.status,
             Err(poison) => panic!("{poison}"),
         }
     }

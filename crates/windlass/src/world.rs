@@ -4,6 +4,7 @@
 //! I/O; where the objects come from is behind [`Source`].
 
 mod derive;
+mod view;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,6 +16,8 @@ use kube::core::{Expression, Selector};
 
 use crate::cache::{Lookup, Read, Reads, Stored};
 use crate::memo::{Derived, Memo, Seen};
+pub(crate) use view::{Glimpse, Views};
+
 use crate::{Condition, External, Handle, Kind, Object, ObjectName, external};
 
 /// What a plan may look at. Every read is recorded; a change of what was read plans again.
@@ -22,6 +25,8 @@ pub struct World {
     source: Rc<dyn Source>,
     namespace: String,
     reads: RefCell<Reads>,
+    /// What was looked at, and how it was.
+    glimpses: RefCell<Vec<Glimpse>>,
     /// While something is derived: what that has read, and how it was.
     seen: Option<RefCell<Vec<Seen>>>,
     /// Whether something was asked for that no read records.
@@ -35,10 +40,21 @@ pub struct World {
 /// What is left of a world after a plan.
 pub(crate) struct Looked {
     pub(crate) reads: Reads,
+    /// What was looked at, and how it was; other than by what was derived.
+    pub(crate) glimpses: Vec<Glimpse>,
     /// Derived values that the next plan may want again.
     pub(crate) derived: Vec<Arc<Derived>>,
     /// What was selected and could not be decoded.
     pub(crate) left_out: Vec<Condition>,
+}
+
+impl Looked {
+    /// What was looked at, and how it was, if that is all that the outcome depends on.
+    pub(crate) fn certain(&mut self) -> Option<Vec<Glimpse>> {
+        let inside = !self.reads.iter().any(|read| read.kind().is_external());
+        let plain = inside && self.derived.is_empty() && self.left_out.is_empty();
+        plain.then(|| std::mem::take(&mut self.glimpses))
+    }
 }
 
 impl World {
@@ -51,6 +67,7 @@ impl World {
             source,
             namespace,
             reads: RefCell::default(),
+            glimpses: RefCell::default(),
             seen: None,
             fickle: Cell::new(false),
             derived: RefCell::default(),
@@ -151,11 +168,13 @@ impl World {
         for namespace in namespaces {
             let read = Read::selected(kind.clone(), namespace, query.labels.clone());
             let matching = self.source.selected(&read);
+            let read = self.source.known(read);
             self.reads.borrow_mut().insert(read.clone());
             let matching = matching.ok_or_else(|| Halt::loading(&kind))?;
             if let Some(seen) = &self.seen {
-                seen.borrow_mut().push(Seen::Selected(read, matching.clone()));
+                seen.borrow_mut().push(Seen::Selected(read.clone(), matching.clone()));
             }
+            self.saw_all(read, &matching);
             found.extend(matching);
         }
         Ok(found)
@@ -181,6 +200,7 @@ impl World {
     pub(crate) fn finish(self) -> Looked {
         Looked {
             reads: self.reads.into_inner(),
+            glimpses: self.glimpses.into_inner(),
             derived: self.derived.into_inner(),
             left_out: self.left_out.into_inner(),
         }
@@ -188,7 +208,14 @@ impl World {
 
     fn read(&self, kind: &Kind, name: ObjectName) -> Result<Option<Arc<Stored>>, Halt> {
         let lookup = self.source.named(kind, &name);
-        let read = Read::named(kind.clone(), name.clone());
+        let read = Read::named(kind.clone(), name);
+        let stored = self.looked_up(&read, lookup)?;
+        self.saw(read, stored.as_deref());
+        Ok(stored)
+    }
+
+    /// Notes a read by name, and what it found.
+    fn looked_up(&self, read: &Read, lookup: Lookup) -> Result<Option<Arc<Stored>>, Halt> {
         if let Some(seen) = &self.seen {
             match &lookup {
                 Lookup::Absent => seen.borrow_mut().push(Seen::Named(read.clone(), None)),
@@ -198,11 +225,11 @@ impl World {
                 Lookup::Loading | Lookup::Failed(_) => self.fickle.set(true),
             }
         }
-        self.reads.borrow_mut().insert(read);
+        self.reads.borrow_mut().insert(read.clone());
         match lookup {
-            Lookup::Loading => Err(Halt::loading(kind)),
+            Lookup::Loading => Err(Halt::loading(read.kind())),
             Lookup::Failed(error) => {
-                let message = format!("failed to observe {kind} {name}: {error}");
+                let message = format!("failed to observe {read}: {error}");
                 Err(Halt::waiting("CannotObserve", message))
             }
             Lookup::Absent => Ok(None),
@@ -217,10 +244,18 @@ pub(crate) trait Source {
     fn named(&self, kind: &Kind, name: &ObjectName) -> Lookup;
     /// All objects that a read selects, in order; `None` while they are not loaded.
     fn selected(&self, read: &Read) -> Option<Vec<Arc<Stored>>>;
+    /// A read, as it was recorded: of many that are equal one is kept.
+    fn known(&self, read: Read) -> Read {
+        read
+    }
     /// The time now.
     fn now(&self) -> Timestamp;
     /// The random text of this key.
     fn random(&self, key: &str, length: usize) -> String;
+    /// Where is kept what was made of objects in this pass, if anywhere.
+    fn views(&self) -> Option<&Views> {
+        None
+    }
     /// Where derived values are kept; nowhere, if each plan is to derive its own.
     fn memo(&self) -> Option<&Memo> {
         None

@@ -84,8 +84,7 @@ impl Primary for Monocle {
         if self.spec.elastic.url.is_none() {
             plan.add(elastic_service::build(self));
             // A volume claim template cannot change: the set keeps the size it was made with, and its claim grows.
-            let made = world.get::<StatefulSet>(&self.child("elastic"))?;
-            let size = elastic_stateful_set::size_of(made.as_ref());
+            let size = world.view(&self.child("elastic"), elastic_stateful_set::size_of)?;
             for claim in plan.add_each(elastic_claim::build(self, size.as_deref())) {
                 claim.existing().ready();
             }
@@ -95,7 +94,8 @@ impl Primary for Monocle {
         plan.add_each(ingress::build(self));
 
         // Of the Secret only the values matter: a new one rolls out API and crawler, a new label does not.
-        let tokens = content_hash(&world.need::<Secret>(&self.secret_name())?.data);
+        let values = |secret: &Secret| content_hash(&secret.data);
+        let tokens = world.need_view(&self.secret_name(), values)?;
         let api = plan.add(api_deployment::build(self, &tokens)).after(&elastic).ready();
         plan.add(crawler_deployment::build(self, &tokens)).after(&api).ready();
 

@@ -8,6 +8,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use windlass::{Context, Runtime};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Run the Monocle operator written with Windlass
 #[derive(Parser)]
 struct Arguments {
@@ -16,7 +19,8 @@ struct Arguments {
     kubeconfig: PathBuf,
 }
 
-#[tokio::main]
+// An operator waits most of its time; one thread does, and hands nothing over to others.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let read = Kubeconfig::read_from(&arguments.kubeconfig)?;

@@ -3,7 +3,7 @@
 //! Built-in plugins in the order of the real server: first those that change an object, then, once it has been
 //! validated, those that only look at it.
 
-mod amounts;
+pub(super) mod amounts;
 mod ingress;
 mod lifecycle;
 mod limits;
@@ -85,7 +85,7 @@ pub struct Admission<'a> {
 
 impl Admission<'_> {
     fn is_for(&self, group: &str, plural: &str) -> bool {
-        self.resource.group == group && self.resource.plural == plural
+        self.resource.plural == plural && self.resource.group == group
     }
 }
 
@@ -96,12 +96,19 @@ impl Admission<'_> {
 pub async fn mutate(admission: &mut Admission<'_>, object: &mut Value) -> Outcome<()> {
     once_owned(admission, object, "contains duplicate entries");
     plugins(admission, object)?;
+    if !policy::may_mutate(admission.server) && !admission.server.hooks.may_mutate(admission.server) {
+        return Ok(());
+    }
+    let mut policies = policy::Rounds::default();
     let mut rounds = webhook::Rounds::default();
     let managed = metadata_of(object).get("managedFields").cloned();
-    if !webhook::mutate(admission, object, &mut rounds).await? {
+    let by_policies = policy::mutate(admission, object, &mut policies)?;
+    let by_webhooks = webhook::mutate(admission, object, &mut rounds).await?;
+    if !by_policies && !by_webhooks {
         return Ok(());
     }
     plugins(admission, object)?;
+    policy::mutate(admission, object, &mut policies)?;
     webhook::mutate(admission, object, &mut rounds).await?;
     settle(admission, object, managed);
     Ok(())

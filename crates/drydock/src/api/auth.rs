@@ -295,7 +295,7 @@ pub fn requester(
     method: &Method,
     target: &request::Target,
     query: &Query,
-) -> Outcome<User> {
+) -> Outcome<Arc<User>> {
     let user = authenticate(server, extensions, headers)?;
     match target {
         request::Target::Resource(path) => {
@@ -314,15 +314,19 @@ pub fn requester(
 ///
 /// # Errors
 /// 401 for a token that is not good.
-fn authenticate(server: &Server, extensions: &Extensions, headers: &HeaderMap) -> Outcome<User> {
+fn authenticate(server: &Server, extensions: &Extensions, headers: &HeaderMap) -> Outcome<Arc<User>> {
+    // Who makes many requests is shared by them.
+    if let Some(user) = extensions.get::<Arc<User>>() {
+        return Ok(Arc::clone(user));
+    }
     if let Some(user) = extensions.get::<User>() {
-        return Ok(user.clone());
+        return Ok(Arc::new(user.clone()));
     }
     let Some(token) = bearer(headers) else {
-        return Ok(User::anonymous());
+        return Ok(Arc::new(User::anonymous()));
     };
     token::authenticate(server, token, &[token::AUDIENCE])
-        .map(|(user, _)| user)
+        .map(|(user, _)| Arc::new(user))
         .map_err(|_| Failure::unauthorized())
 }
 

@@ -10,10 +10,13 @@ use serde_json::{Map, Value, json};
 use windlass_machinery::schema::{Shape, Type};
 use windlass_machinery::structural;
 
+use super::admission::amounts;
+
 type Fields = Map<String, Value>;
 
 const API: &str = "io.k8s.api.";
 const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.";
+const AGGREGATOR: &str = "io.k8s.kube-aggregator.pkg.apis.";
 
 /// Structures that Go has even where the client says nothing of them, so that their defaults are set too.
 const ALWAYS_THERE: &[(&str, &str)] = &[
@@ -34,6 +37,7 @@ const ALWAYS_THERE: &[(&str, &str)] = &[
     ("batch.v1.JobTemplateSpec", "spec"),
     ("core.v1.PodTemplate", "template"),
     ("core.v1.Service", "spec"),
+    ("core.v1.Namespace", "status"),
     ("networking.v1.NetworkPolicy", "spec"),
     ("rbac.v1.RoleBinding", "roleRef"),
     ("rbac.v1.ClusterRoleBinding", "roleRef"),
@@ -53,7 +57,9 @@ pub fn apply(value: &mut Value, ty: Type<'_>, update: bool) {
         (Value::Object(map), Shape::Struct(_)) => {
             let Some(structure) = ty.structure() else { return };
             let name = &*structure.name;
-            if let Some(name) = name.strip_prefix(API).or_else(|| name.strip_prefix(EXTENSIONS)) {
+            if let Some(name) =
+                [API, EXTENSIONS, AGGREGATOR].iter().find_map(|known| name.strip_prefix(known))
+            {
                 own(name, map, update);
             }
             for (key, value) in map.iter_mut() {
@@ -104,11 +110,31 @@ fn own(name: &str, map: &mut Fields, update: bool) {
             let policy = if image_tag(image) == Some("latest") { "Always" } else { "IfNotPresent" };
             text(map, "pullPolicy", policy);
         }
+        "core.v1.RBDVolumeSource" | "core.v1.RBDPersistentVolumeSource" => {
+            text(map, "pool", "rbd");
+            text(map, "user", "admin");
+            text(map, "keyring", "/etc/ceph/keyring");
+        }
+        "core.v1.ISCSIVolumeSource" | "core.v1.ISCSIPersistentVolumeSource" => {
+            text(map, "iscsiInterface", "default");
+        }
+        "core.v1.AzureDiskVolumeSource" => {
+            absent(map, "cachingMode", || "ReadWrite".into());
+            absent(map, "kind", || "Shared".into());
+            absent(map, "fsType", || "ext4".into());
+            absent(map, "readOnly", || false.into());
+        }
+        "core.v1.ScaleIOVolumeSource" | "core.v1.ScaleIOPersistentVolumeSource" => {
+            text(map, "storageMode", "ThinProvisioned");
+            text(map, "fsType", "xfs");
+        }
         "core.v1.HostPathVolumeSource" => absent(map, "type", || "".into()),
         "core.v1.ObjectFieldSelector" => text(map, "apiVersion", "v1"),
         "core.v1.Service" => service(map),
         "core.v1.ServicePort" => service_port(map),
         "core.v1.Namespace" => namespace(map),
+        "core.v1.NamespaceStatus" => text(map, "phase", "Active"),
+        "core.v1.PodStatus" => pod_addresses(map),
         "core.v1.Secret" => secret(map),
         "core.v1.PersistentVolumeClaim" => phase(map),
         "core.v1.PersistentVolumeClaimSpec" => absent(map, "volumeMode", || "Filesystem".into()),
@@ -192,7 +218,9 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         | "admissionregistration.v1.NamedRuleWithOperations" => {
             absent(map, "scope", || "*".into());
         }
-        "admissionregistration.v1.ServiceReference" => absent(map, "port", || 443.into()),
+        "admissionregistration.v1.ServiceReference" | "apiregistration.v1.ServiceReference" => {
+            absent(map, "port", || 443.into())
+        }
         "admissionregistration.v1.ValidatingAdmissionPolicySpec"
         | "admissionregistration.v1.MutatingAdmissionPolicySpec" => {
             absent(map, "failurePolicy", || "Fail".into());
@@ -214,6 +242,13 @@ fn own(name: &str, map: &mut Fields, update: bool) {
         "flowcontrol.v1.QueuingConfiguration" => {
             numbers(map, &[("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)]);
         }
+        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest" => {
+            text(map, "allocationMode", "ExactCount");
+            if map.get("allocationMode").is_some_and(|mode| mode == "ExactCount") {
+                numbers(map, &[("count", 1)]);
+            }
+        }
+        "resource.v1.DeviceToleration" => text(map, "operator", "Equal"),
         "v1.CustomResourceDefinition" => custom_resource_definition(map),
         _ => {}
     }
@@ -277,6 +312,30 @@ fn pod(map: &mut Fields) {
                 for (name, limit) in limits {
                     requests.entry(name).or_insert(limit);
                 }
+            }
+        }
+    }
+    pod_requests(map);
+}
+
+/// What a pod asks for as a whole, where it has a limit: what its containers ask for, or the limit.
+fn pod_requests(map: &mut Fields) {
+    let Some(spec) = map.get_mut("spec") else { return };
+    let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
+    if limits.is_empty() {
+        return;
+    }
+    let used: Vec<(String, Value)> = amounts::of_containers(spec, "requests")
+        .into_iter()
+        .filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory"))
+        .map(|(name, amount)| (name, amount.to_string().into()))
+        .collect();
+    let limits = limits.into_iter().filter(|(name, _)| amounts::is_of_pods(name));
+    if let Some(resources) = spec["resources"].as_object_mut() {
+        let requests = resources.entry("requests").or_insert_with(|| json!({}));
+        if let Some(requests) = requests.as_object_mut() {
+            for (name, amount) in used.into_iter().chain(limits) {
+                requests.entry(name).or_insert(amount);
             }
         }
     }
@@ -383,6 +442,14 @@ fn service(map: &mut Fields) {
     }
     if kind == "LoadBalancer" {
         absent(spec, "allocateLoadBalancerNodePorts", || true.into());
+        let points = map
+            .get_mut("status")
+            .and_then(|status| status.get_mut("loadBalancer")?.get_mut("ingress")?.as_array_mut());
+        for point in points.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if point.get("ip").is_some_and(|ip| *ip != "") {
+                absent(point, "ipMode", || "VIP".into());
+            }
+        }
     }
 }
 
@@ -414,6 +481,18 @@ fn secret(map: &mut Fields) {
         for (key, value) in plain {
             data[key] = STANDARD.encode(value.as_str().unwrap_or_default()).into();
         }
+    }
+}
+
+/// The first address of a pod is told twice.
+fn pod_addresses(map: &mut Fields) {
+    let first = map.get("podIPs").and_then(|all| all.get(0)).map(|ip| ip["ip"].clone());
+    match (map.get("podIP").cloned().filter(|ip| *ip != ""), first) {
+        (Some(ip), first) if first.as_ref() != Some(&ip) => {
+            map.insert("podIPs".into(), json!([{"ip": ip}]));
+        }
+        (None, Some(first)) if first.is_string() => _ = map.insert("podIP".into(), first),
+        _ => {}
     }
 }
 
@@ -481,7 +560,18 @@ fn daemon_set(map: &mut Fields, update: bool) {
 
 fn daemon_set_spec(map: &mut Fields) {
     absent(map, "revisionHistoryLimit", || 10.into());
-    rolling(map, "updateStrategy", &[("maxUnavailable", json!(1)), ("maxSurge", json!(0))]);
+    let parameters = [("maxUnavailable", json!(1)), ("maxSurge", json!(0))];
+    rolling(map, "updateStrategy", &parameters);
+    // Parameters that are there have defaults, whatever they are for.
+    if let Some(given) = map
+        .get_mut("updateStrategy")
+        .and_then(|strategy| strategy.get_mut("rollingUpdate"))
+        .and_then(Value::as_object_mut)
+    {
+        for (name, value) in parameters {
+            absent(given, name, || value);
+        }
+    }
 }
 
 /// The defaults of a strategy that is `RollingUpdate` unless it says otherwise.

@@ -16,6 +16,7 @@ use windlass_machinery::{Context, structural};
 use conversion::Conversion;
 
 use super::auth::User;
+use super::discovery;
 use super::options::{DeleteOptions, WriteOptions};
 use super::registry::{Column, CustomParts, CustomResource, Names, Registry, Resource, ScalePaths};
 use super::server::Server;
@@ -187,14 +188,21 @@ fn deprecation(spec: &Value, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;
     }
-    Some(version["deprecationWarning"].as_str().map(ToOwned::to_owned).unwrap_or_else(|| {
-        format!(
-            "{}/{} {} is deprecated",
-            text(&spec["group"]),
-            text(&version["name"]),
-            text(&spec["names"]["kind"])
-        )
-    }))
+    let (group, name, kind) = (text(&spec["group"]), text(&version["name"]), text(&spec["names"]["kind"]));
+    let instead = || {
+        let all = spec["versions"].as_array().into_iter().flatten();
+        let stays = all.filter(|one| one["served"] == true && one["deprecated"] != true);
+        let newer = stays.filter_map(|one| one["name"].as_str());
+        let newer = newer.filter(|one| discovery::priority(one) > discovery::priority(&name));
+        newer
+            .max_by_key(|one| discovery::priority(one))
+            .map(|newest| format!("; use {group}/{newest} {kind}"))
+    };
+    Some(
+        version["deprecationWarning"].as_str().map(ToOwned::to_owned).unwrap_or_else(|| {
+            format!("{group}/{name} {kind} is deprecated{}", instead().unwrap_or_default())
+        }),
+    )
 }
 
 fn columns(printer: &Value) -> Vec<Column> {
@@ -265,7 +273,8 @@ async fn accept(server: &Server, resource: &Arc<Resource>, user: &User, definiti
     }
 }
 
-fn own_write<'a>(
+/// A write of the server's own.
+pub(super) fn own_write<'a>(
     server: &'a Server,
     resource: &'a Arc<Resource>,
     user: &'a User,

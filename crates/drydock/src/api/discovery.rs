@@ -49,7 +49,7 @@ fn groups(registry: &Registry) -> Vec<(String, Vec<String>)> {
 }
 
 /// Stable before beta before alpha, newer before older.
-fn priority(version: &str) -> (u8, u64, u64) {
+pub(super) fn priority(version: &str) -> (u8, u64, u64) {
     let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
     let (stage, major, minor) = match (rest.split_once("beta"), rest.split_once("alpha")) {
         (Some((major, minor)), _) => (2, major, minor),
@@ -152,10 +152,28 @@ fn version_list(registry: &Registry, group: &str, version: &str) -> Option<Value
 }
 
 /// What changes when objects are stored in another version.
+/// What is told of the version that objects are stored in. For some kinds that is not one that is shown.
 fn storage_hash(resource: &Resource) -> String {
+    const ELSEWHERE: [(&str, &str, (&str, &str)); 5] = [
+        ("autoscaling", "HorizontalPodAutoscaler", ("autoscaling", "v2")),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", ("apiextensions.k8s.io", "v1beta1")),
+        (
+            "admissionregistration.k8s.io",
+            "MutatingAdmissionPolicy",
+            ("admissionregistration.k8s.io", "v1beta1"),
+        ),
+        (
+            "admissionregistration.k8s.io",
+            "MutatingAdmissionPolicyBinding",
+            ("admissionregistration.k8s.io", "v1beta1"),
+        ),
+        ("events.k8s.io", "Event", ("", "v1")),
+    ];
     let version = resource.custom.as_ref().and_then(|custom| custom.conversion.as_ref());
     let version = version.map_or(resource.version.as_str(), |conversion| conversion.storage());
-    let text = format!("{}/{version}/{}", resource.group, resource.kind);
+    let known = ELSEWHERE.iter().find(|(group, kind, _)| *group == resource.group && *kind == resource.kind);
+    let (group, version) = known.map_or((resource.group.as_str(), version), |(_, _, stored)| *stored);
+    let text = format!("{group}/{version}/{}", resource.kind);
     STANDARD.encode(&Sha256::digest(text)[..8])
 }
 

@@ -70,8 +70,10 @@ pub fn accepted(headers: &HeaderMap, answered: Answered) -> Outcome<Form> {
         return Err(Failure::no_representation(&format!("{OFFERED}{streams}")));
     }
     let found = clauses(accept).into_iter().find_map(|clause| clause.form(answered));
+    // What a stream cannot be is one thing, what an object cannot be shown as another.
+    let streams = accept.split(',').any(|clause| media_type(clause) != "application/yaml");
     found.ok_or_else(|| match answered {
-        Answered::Events => Failure::not_acceptable(STREAMS.trim_start_matches(", ")),
+        Answered::Events if !streams => Failure::not_acceptable(STREAMS.trim_start_matches(", ")),
         _ => refused(),
     })
 }

@@ -28,7 +28,9 @@ use super::write::body::with_type;
 use super::write::{decoded, metadata_mut};
 use crate::store::{Change, Compacted, Key, Revision, Scope, Stored, Watch};
 
+pub mod recent;
 mod selectable;
+mod yaml;
 
 /// How often an idle watch is told how far it has come.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -145,7 +147,7 @@ pub fn shown(
 ) -> Outcome<Bytes> {
     let json = match form.view {
         View::Whole => typed(resource, body),
-        View::Metadata => Bytes::from(metadata_only(raw_metadata(body)?, form.version)),
+        View::Metadata => Bytes::from(partial(resource, body, form.version)?),
         View::MetadataList => {
             return Err(Failure::unfit_view(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
@@ -161,6 +163,18 @@ pub fn shown(
         }
     };
     encode(json, form)
+}
+
+/// A stored object of which only the metadata is shown.
+fn partial(resource: &Resource, body: &[u8], version: &str) -> Outcome<String> {
+    let metadata = raw_metadata(body)?;
+    if !table::adds_metadata(resource) {
+        return Ok(metadata_only(metadata, version));
+    }
+    let mut own: Value =
+        serde_json::from_str(metadata).map_err(|error| Failure::internal(error.to_string()))?;
+    table::without_added(resource, &mut own);
+    Ok(metadata_only(&own.to_string(), version))
 }
 
 /// The metadata of a stored object, as it stands there.
@@ -184,7 +198,7 @@ pub fn encode(json: Bytes, form: Form) -> Outcome<Bytes> {
         return Ok(json);
     }
     let value: Value = read(&json)?;
-    serde_saphyr::to_string(&value).map(Bytes::from).map_err(|error| Failure::internal(error.to_string()))
+    Ok(yaml::text(&value).into())
 }
 
 fn read(json: &Bytes) -> Outcome<Value> {
@@ -434,7 +448,7 @@ pub fn list_body(
             table::of(server, resource, &objects, metadata, form.version, query).to_string()
         }
         View::MetadataList => {
-            let all = items.iter().map(|stored| Ok(metadata_only(raw_metadata(&stored.body)?, form.version)));
+            let all = items.iter().map(|stored| partial(resource, &stored.body, form.version));
             let all = all.collect::<Outcome<Vec<_>>>()?;
             // Go writes a list that was never made as null.
             let all = if all.is_empty() { "null".to_owned() } else { format!("[{}]", all.join(",")) };
@@ -529,7 +543,9 @@ pub async fn watch(
     for stored in conversion::all(server, resource, initial).await? {
         pending.push(watching.event("ADDED", &stored.body));
     }
-    if initial_events == Some(true) && bookmarks {
+    // Who begins with what there is now is told where that ends, also without asking for it.
+    let begins_now = initial_events.unwrap_or(version == 0);
+    if begins_now && bookmarks {
         pending.push(watching.bookmark(revision, true));
     }
     pending.reverse();
@@ -591,9 +607,9 @@ impl Watching {
             (!change.deleted && self.selection.holds(&self.resource, &change.after)).then_some(&change.after);
         match (before, after) {
             (None, None) => None,
-            (None, Some(after)) => Some(self.event("ADDED", &after.body)),
-            (Some(_), Some(after)) => Some(self.event("MODIFIED", &after.body)),
-            (Some(_), None) if change.deleted => Some(self.event("DELETED", &change.after.body)),
+            (None, Some(after)) => Some(self.shared("ADDED", after)),
+            (Some(_), Some(after)) => Some(self.shared("MODIFIED", after)),
+            (Some(_), None) if change.deleted => Some(self.shared("DELETED", &change.after)),
             // It left the selection: its last state there, at the revision that took it away.
             (Some(before), None) => {
                 let mut object = decoded(before).ok()?;
@@ -604,6 +620,15 @@ impl Watching {
         }
     }
 
+    /// An event that others may be sent as well.
+    fn shared(&mut self, kind: &'static str, stored: &Stored) -> Bytes {
+        if self.form.view == View::Table {
+            return self.event(kind, &stored.body);
+        }
+        let (recent, resource) = (self.server.recent.clone(), Arc::clone(&self.resource));
+        recent.event(&resource, stored.revision, kind, self.form, || self.event(kind, &stored.body))
+    }
+
     fn event(&mut self, kind: &str, body: &Bytes) -> Bytes {
         let mut out = BytesMut::with_capacity(body.len() + 128);
         out.put_slice(b"{\"type\":\"");
@@ -612,8 +637,8 @@ impl Watching {
         match self.form.view {
             View::Whole => put_typed(&mut out, &self.resource, body),
             View::Metadata | View::MetadataList => {
-                let metadata = raw_metadata(body).unwrap_or("{}");
-                out.put_slice(metadata_only(metadata, self.form.version).as_bytes());
+                let partial = partial(&self.resource, body, self.form.version);
+                out.put_slice(partial.unwrap_or_else(|_| "{}".to_owned()).as_bytes());
             }
             View::Table => {
                 let object: Value = serde_json::from_slice(body).unwrap_or_default();

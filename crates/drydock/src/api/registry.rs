@@ -466,7 +466,8 @@ impl Row {
 #[derive(Debug)]
 pub struct Registry {
     resources: Vec<Arc<Resource>>,
-    index: HashMap<(String, String), HashMap<String, Arc<Resource>>>,
+    /// By group, version and plural name.
+    index: HashMap<String, HashMap<String, HashMap<String, Arc<Resource>>>>,
 }
 
 impl Registry {
@@ -475,10 +476,12 @@ impl Registry {
     pub fn new(built_in: &BuiltIn, custom: Vec<Arc<Resource>>) -> Self {
         let mut resources = built_in.resources.clone();
         resources.extend(custom);
-        let mut index: HashMap<(String, String), HashMap<String, Arc<Resource>>> = HashMap::new();
+        let mut index: HashMap<String, HashMap<String, HashMap<String, Arc<Resource>>>> = HashMap::new();
         for resource in &resources {
             index
-                .entry((resource.group.clone(), resource.version.clone()))
+                .entry(resource.group.clone())
+                .or_default()
+                .entry(resource.version.clone())
                 .or_default()
                 .insert(resource.plural.clone(), Arc::clone(resource));
         }
@@ -488,7 +491,7 @@ impl Registry {
     /// The resource of that name.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.index.get(&(group.to_owned(), version.to_owned()))?.get(plural)
+        self.index.get(group)?.get(version)?.get(plural)
     }
 
     /// Whether the group is known, and whether the version of it is.
@@ -496,8 +499,14 @@ impl Registry {
     pub fn knows(&self, group: &str, version: &str) -> (bool, bool) {
         (
             self.resources.iter().any(|resource| resource.group == group),
-            self.index.contains_key(&(group.to_owned(), version.to_owned())),
+            self.index.get(group).is_some_and(|versions| versions.contains_key(version)),
         )
+    }
+
+    /// Whether a group has custom resources only.
+    #[must_use]
+    pub fn is_custom(&self, group: &str) -> bool {
+        self.resources.iter().find(|resource| resource.group == group).is_some_and(|one| one.custom.is_some())
     }
 
     /// The built-in or custom resource of a kind, in its first version.

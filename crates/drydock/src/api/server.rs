@@ -19,12 +19,13 @@ use super::admission::policy::Policies;
 use super::admission::webhook::Hooks;
 use super::auth::token::Signer;
 use super::auth::{self, Attributes, Auth, User};
-use super::definitions;
 use super::options::WriteOptions;
+use super::read::recent::Recent;
 use super::registry::{BuiltIn, LoadError, Registry, Resource};
 use super::request::{self, Query, ResourcePath, Target};
 use super::status::{Failure, Outcome};
 use super::write::Write;
+use super::{definitions, upkeep};
 use crate::faults::{self, Asked, Effect, Faults, Verdict};
 use crate::logs::Logs;
 use crate::record::{Entry, Record};
@@ -32,9 +33,12 @@ use crate::store::{Revision, Store, TableId};
 use crate::webhook::Webhooks;
 
 mod answer;
+mod input;
 mod objects;
 mod pages;
 mod parts;
+
+pub(super) use input::too_deep;
 
 use answer::{Answer, AnswerBody};
 
@@ -67,6 +71,8 @@ pub struct Server {
     pub hooks: Hooks,
     /// The way to webhooks.
     pub webhooks: Webhooks,
+    /// Events that watches share.
+    pub(super) recent: Recent,
     registry: Arc<RwLock<Known>>,
     definitions: TableId,
 }
@@ -83,7 +89,7 @@ struct Call {
     method: Method,
     headers: HeaderMap,
     query: Query,
-    user: User,
+    user: Arc<User>,
     body: Bytes,
     /// Reads see the cluster as it was at that revision.
     as_of: Option<Revision>,
@@ -134,6 +140,7 @@ impl Server {
             auth: Arc::new(auth),
             policies: Policies::default(),
             webhooks: Webhooks::default(),
+            recent: Recent::default(),
             registry: Arc::new(RwLock::new(Known { revision: 0, registry })),
         }
     }
@@ -172,6 +179,7 @@ impl Server {
             } else if resource.custom.is_some() && new.is_none() && old.is_some() {
                 definitions::instance_removed(self, resource).await;
             }
+            upkeep::changed(self, resource, new).await;
         }
         .boxed()
     }
@@ -191,7 +199,7 @@ impl Server {
             Err(failure) => return Answer::failure(&failure, &headers).response(),
         };
         let body = match Limited::new(body, BODY_LIMIT).collect().await {
-            Ok(body) => body.to_bytes(),
+            Ok(body) => input::mended(&headers, body.to_bytes()),
             Err(error) if error.is::<LengthLimitError>() => {
                 return Answer::failure(&Failure::too_large(BODY_LIMIT), &headers).response();
             }
@@ -218,8 +226,8 @@ impl Server {
                     Err(Unanswered::Failed(failure)) => Answer::failure(&failure, &call.headers),
                 };
                 let answer = after(answer, verdict, &self.faults, &client, &call.headers).await;
-                self.record.add(|| Entry {
-                    client,
+                self.record.add(&client, verb, || Entry {
+                    client: client.clone(),
                     verb,
                     resource: path.resource.clone(),
                     subresource: path.subresource.clone(),
@@ -250,16 +258,24 @@ impl Server {
         let Some(resource) = registry.find(&path.group, &path.version, &path.resource) else {
             return Err(match registry.knows(&path.group, &path.version) {
                 (false, _) => Unanswered::NoPage,
+                _ if registry.is_custom(&path.group) => Unanswered::NoPage,
                 _ => Failure::no_such_resource().into(),
             });
         };
+        if resource.custom.is_some() && is_elsewhere(path, resource, verb) {
+            return Err(Unanswered::NoPage);
+        }
         check_place(path, resource, verb)?;
         let allowed = path.subresource.is_some()
             || !(verb.is_empty() || !takes(resource, verb) || lacks_name(verb, path));
         if !allowed {
             return Err(Failure::method_not_allowed().into());
         }
-        warnings.extend(deprecation(resource).map(Cow::into_owned));
+        // What has no address has no other one either.
+        let known = path.subresource.as_ref().is_none_or(|sub| resource.subresources.contains_key(sub));
+        if known || resource.custom.is_some() {
+            warnings.extend(deprecation(resource).map(Cow::into_owned));
+        }
         if let Some(name) = path.name.as_ref().filter(|_| verb != "update")
             && let Some(why) = windlass_machinery::names::path_segment_name(name, false).first()
         {
@@ -340,6 +356,15 @@ async fn after(
     }
 }
 
+/// Whether a custom resource is asked for in a namespace that it has not, or without one that it needs.
+fn is_elsewhere(path: &ResourcePath, resource: &Resource, verb: &str) -> bool {
+    match (resource.namespaced, path.namespace.is_some()) {
+        (false, true) => true,
+        (true, false) => !matches!(verb, "list" | "watch"),
+        _ => false,
+    }
+}
+
 /// Whether the path is one that a resource has.
 fn check_place(path: &ResourcePath, resource: &Resource, verb: &str) -> Outcome<()> {
     // What is only answered and never stored has no objects, and no path beside its own.
@@ -385,7 +410,7 @@ fn deprecation(resource: &Resource) -> Option<Cow<'_, str>> {
         return custom.deprecation.as_deref().map(Cow::Borrowed);
     }
     let found =
-        TABLE.iter().find(|(group, plural, _)| *group == resource.group && *plural == resource.plural);
+        TABLE.iter().find(|(group, plural, _)| *plural == resource.plural && *group == resource.group);
     found.map(|(_, _, message)| Cow::Borrowed(*message))
 }
 

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
+use windlass_machinery::go::quote;
 use windlass_machinery::invalid::FieldError;
 
 use super::registry::Resource;
@@ -52,7 +53,7 @@ impl Failure {
     /// 404 for an object.
     #[must_use]
     pub fn not_found(resource: &Resource, name: &str) -> Self {
-        let message = format!("{} {name:?} not found", resource.qualified());
+        let message = format!("{} {} not found", resource.qualified(), quote(name));
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
     }
 
@@ -86,7 +87,7 @@ impl Failure {
     /// 409: there is one already.
     #[must_use]
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
-        let message = format!("{} {name:?} already exists", resource.qualified());
+        let message = format!("{} {} already exists", resource.qualified(), quote(name));
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
     }
 
@@ -103,7 +104,8 @@ impl Failure {
     /// 409, with what is in the way.
     #[must_use]
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
+        let message =
+            format!("Operation cannot be fulfilled on {} {}: {why}", resource.qualified(), quote(name));
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
@@ -111,7 +113,7 @@ impl Failure {
     #[must_use]
     pub fn conflict_name(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let qualified = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
-        let message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
+        let message = format!("Operation cannot be fulfilled on {qualified} {}: {why}", quote(name));
         Self::new(StatusCode::CONFLICT, "Conflict", message).about_name(group, plural, name)
     }
 
@@ -145,7 +147,7 @@ impl Failure {
         let qualified = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
         let message = match name {
             "" => format!("{qualified} is forbidden: {why}"),
-            name => format!("{qualified} {name:?} is forbidden: {why}"),
+            name => format!("{qualified} {} is forbidden: {why}", quote(name)),
         };
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about_name(group, plural, name)
     }
@@ -213,7 +215,7 @@ impl Failure {
         Self {
             code: StatusCode::UNPROCESSABLE_ENTITY,
             reason: "Invalid",
-            message: format!("{subject} {name:?} is invalid: {all}"),
+            message: format!("{subject} {} is invalid: {all}", quote(name)),
             details: Some(details),
             from: None,
             passed: None,

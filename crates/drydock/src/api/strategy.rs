@@ -1,5 +1,6 @@
 //! What each kind does of its own when it is created, updated and deleted: a table of small rules.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ mod service;
 pub enum NameRule {
     /// A DNS subdomain.
     Subdomain,
+    /// A DNS subdomain, checked by declared rules.
+    LongName,
     /// A DNS label.
     Label,
     /// Anything that can stand in a path.
@@ -41,10 +44,16 @@ pub struct Strategy {
     pub generation: bool,
     /// Whether `metadata.generation` counts changes of annotations too.
     pub annotations_count: bool,
+    /// Whether `metadata.generation` counts changes of labels too.
+    pub labels_count: bool,
+    /// Whether `metadata.generation` counts fields that are not kept.
+    pub counts_dropped: bool,
     /// Whether `metadata.generation` stays what it was at creation.
     pub counts_nothing: bool,
     /// What becomes of dependents unless the client says so.
     pub propagation: Propagation,
+    /// Whether who deletes is told what becomes of dependents.
+    pub tells_of_orphans: bool,
     /// Whether a new object may come with a status.
     pub status_on_create: bool,
     /// Whether the answer to a deletion is the object.
@@ -73,8 +82,11 @@ const DEFAULT: Strategy = Strategy {
     create_on_update: false,
     generation: false,
     annotations_count: false,
+    labels_count: false,
+    counts_dropped: false,
     counts_nothing: false,
     propagation: Propagation::Background,
+    tells_of_orphans: false,
     status_on_create: false,
     returns_deleted: false,
     graceful: false,
@@ -93,20 +105,20 @@ const COUNTED: Strategy = Strategy { generation: true, ..DEFAULT };
 /// What guards others is changed by those only who know what it is.
 const GUARDED: Strategy = Strategy { unconditional_update: false, ..COUNTED };
 
-const CUSTOM: Strategy = Strategy {
-    unconditional_update: false,
-    generation: true,
-    status_keeps: &[
-        "labels",
-        "annotations",
-        "finalizers",
-        "ownerReferences",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generateName",
-    ],
-    ..DEFAULT
-};
+const CUSTOM: Strategy =
+    Strategy { unconditional_update: false, generation: true, status_keeps: WHOLE_METADATA, ..DEFAULT };
+
+const FLOW: Strategy = Strategy { status_keeps: WHOLE_METADATA, ..COUNTED };
+
+const WHOLE_METADATA: &[&str] = &[
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generateName",
+];
 
 static TABLE: &[(&str, &str, Strategy)] = &[
     (
@@ -123,6 +135,10 @@ static TABLE: &[(&str, &str, Strategy)] = &[
                     object["spec"]["finalizers"] = json!([own, vec![json!("kubernetes")]].concat());
                 }
                 object["status"] = json!({"phase": "Active"});
+                // A name that was made up just now was not there yet when the label got its default.
+                if let Some(name) = object["metadata"]["name"].as_str().map(ToOwned::to_owned) {
+                    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
+                }
                 Ok(())
             },
             update: |write, new, old| {
@@ -162,7 +178,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
                 Ok(())
             },
             update: |write, new, old| {
-                if write.subresource == Some("status") {
+                // A status without it is none that changes it.
+                if write.subresource == Some("status") && new["status"]["qosClass"].is_null() {
                     replace_field(&mut new["status"], "qosClass", &old["status"]);
                 }
                 Ok(())
@@ -175,6 +192,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "services",
         Strategy {
             name: NameRule::Label,
+            create_on_update: true,
             returns_deleted: true,
             create: service::create,
             update: service::update,
@@ -199,7 +217,21 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ),
     ("", "endpoints", Strategy { create_on_update: true, ..DEFAULT }),
     ("", "events", Strategy { name: NameRule::PathSegment, create_on_update: true, ..DEFAULT }),
-    ("", "limitranges", Strategy { create_on_update: true, ..DEFAULT }),
+    ("events.k8s.io", "events", Strategy { create_on_update: true, ..DEFAULT }),
+    (
+        "",
+        "limitranges",
+        Strategy {
+            create_on_update: true,
+            create: |write, object| {
+                if metadata_of(object).get("name").is_none_or(|name| name == "") {
+                    metadata_mut(object).insert("name".into(), write.server.context.uid().into());
+                }
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
     ("", "podtemplates", Strategy { generation: true, returns_deleted: true, ..DEFAULT }),
     ("", "resourcequotas", Strategy { returns_deleted: true, ..DEFAULT }),
     (
@@ -208,13 +240,13 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy {
             returns_deleted: true,
             create: |_, object| {
-                one_source(&mut object["spec"], false);
+                one_source(&mut object["spec"], &Value::Null);
                 object["status"] = json!({"phase": "Pending"});
                 Ok(())
             },
             update: |write, new, old| {
                 if write.subresource.is_none() {
-                    one_source(&mut new["spec"], !old["spec"]["dataSource"].is_null());
+                    one_source(&mut new["spec"], &old["spec"]);
                 }
                 Ok(())
             },
@@ -231,16 +263,43 @@ static TABLE: &[(&str, &str, Strategy)] = &[
                 object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
                 Ok(())
             },
+            update: |write, new, old| {
+                const SINCE: &str = "lastPhaseTransitionTime";
+                if write.subresource == Some("status") {
+                    let (now, was) = (&new["status"], &old["status"]);
+                    if now["phase"] == was["phase"] && now[SINCE].is_null() {
+                        new["status"][SINCE] = was[SINCE].clone();
+                    } else if now["phase"] != was["phase"]
+                        && (now[SINCE].is_null() || now[SINCE] == was[SINCE])
+                    {
+                        new["status"][SINCE] = write.server.context.now_text().into();
+                    }
+                }
+                Ok(())
+            },
             ..DEFAULT
         },
     ),
     ("", "nodes", Strategy { status_on_create: true, ..DEFAULT }),
-    ("", "replicationcontrollers", Strategy { returns_deleted: true, ..WORKLOAD }),
+    (
+        "",
+        "replicationcontrollers",
+        Strategy {
+            name: NameRule::LongName,
+            propagation: Propagation::Orphan,
+            returns_deleted: true,
+            ..WORKLOAD
+        },
+    ),
     ("apps", "deployments", Strategy { annotations_count: true, status_keeps: &["labels"], ..WORKLOAD }),
     ("apps", "replicasets", WORKLOAD),
     ("apps", "statefulsets", Strategy { name: NameRule::Label, ..WORKLOAD }),
     ("apps", "daemonsets", Strategy { update: template_generation, ..WORKLOAD }),
-    ("batch", "jobs", Strategy { propagation: Propagation::Orphan, create: job::create, ..COUNTED }),
+    (
+        "batch",
+        "jobs",
+        Strategy { propagation: Propagation::Orphan, tells_of_orphans: true, create: job::create, ..COUNTED },
+    ),
     ("batch", "cronjobs", COUNTED),
     ("networking.k8s.io", "ingresses", COUNTED),
     ("networking.k8s.io", "networkpolicies", COUNTED),
@@ -250,7 +309,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "poddisruptionbudgets",
         Strategy { name: NameRule::PathSegment, unconditional_update: false, ..COUNTED },
     ),
-    ("discovery.k8s.io", "endpointslices", COUNTED),
+    ("discovery.k8s.io", "endpointslices", Strategy { labels_count: true, counts_dropped: true, ..COUNTED }),
     ("scheduling.k8s.io", "priorityclasses", Strategy { counts_nothing: true, ..COUNTED }),
     (
         "coordination.k8s.io",
@@ -284,12 +343,31 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ("storage.k8s.io", "csistoragecapacities", Strategy { unconditional_update: false, ..DEFAULT }),
     ("storage.k8s.io", "volumeattributesclasses", Strategy { returns_deleted: true, ..DEFAULT }),
     ("networking.k8s.io", "ipaddresses", Strategy { name: NameRule::Address, ..DEFAULT }),
-    ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..DEFAULT }),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas", COUNTED),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", COUNTED),
+    (
+        "storage.k8s.io",
+        "volumeattachments",
+        Strategy {
+            returns_deleted: true,
+            unconditional_update: false,
+            status_keeps: WHOLE_METADATA,
+            ..DEFAULT
+        },
+    ),
+    ("networking.k8s.io", "servicecidrs", Strategy { status_keeps: WHOLE_METADATA, ..DEFAULT }),
+    (
+        "node.k8s.io",
+        "runtimeclasses",
+        Strategy { create_on_update: true, unconditional_update: false, ..DEFAULT },
+    ),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas", FLOW),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", FLOW),
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations", GUARDED),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", GUARDED),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies", GUARDED),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+        Strategy { status_keeps: WHOLE_METADATA, ..GUARDED },
+    ),
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", GUARDED),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies", GUARDED),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", GUARDED),
@@ -298,7 +376,55 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ("rbac.authorization.k8s.io", "rolebindings", RBAC),
     ("rbac.authorization.k8s.io", "clusterroles", RBAC),
     ("rbac.authorization.k8s.io", "clusterrolebindings", RBAC),
-    ("apiregistration.k8s.io", "apiservices", Strategy { name: NameRule::PathSegment, ..DEFAULT }),
+    (
+        "apiregistration.k8s.io",
+        "apiservices",
+        Strategy {
+            name: NameRule::PathSegment,
+            unconditional_update: false,
+            status_keeps: WHOLE_METADATA,
+            create: |write, object| {
+                // What this server serves itself is there.
+                if object["spec"]["service"].is_null() {
+                    object["status"] = json!({"conditions": [{
+                        "type": "Available",
+                        "status": "True",
+                        "lastTransitionTime": write.server.context.now_text(),
+                        "reason": "Local",
+                        "message": "Local APIServices are always available",
+                    }]});
+                }
+                Ok(())
+            },
+            ..DEFAULT
+        },
+    ),
+    (
+        "resource.k8s.io",
+        "deviceclasses",
+        Strategy { name: NameRule::LongName, returns_deleted: true, ..COUNTED },
+    ),
+    (
+        "resource.k8s.io",
+        "resourceclaims",
+        Strategy {
+            returns_deleted: true,
+            update: drop_freed_devices,
+            status_keeps: WHOLE_METADATA,
+            ..DEFAULT
+        },
+    ),
+    ("resource.k8s.io", "resourceclaimtemplates", Strategy { returns_deleted: true, ..DEFAULT }),
+    (
+        "resource.k8s.io",
+        "resourceslices",
+        Strategy {
+            returns_deleted: true,
+            create: |write, object| date_taints(write, object),
+            update: |write, new, _| date_taints(write, new),
+            ..COUNTED
+        },
+    ),
     (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
@@ -327,13 +453,13 @@ pub fn of(resource: &Resource) -> &'static Strategy {
     }
     TABLE
         .iter()
-        .find(|(group, plural, _)| *group == resource.group && *plural == resource.plural)
+        .find(|(group, plural, _)| *plural == resource.plural && *group == resource.group)
         .map_or(&PLAIN, |(_, _, strategy)| strategy)
 }
 
 /// What the real server's storage calls a kind, which its messages show.
 #[must_use]
-pub fn storage_name(resource: &Resource) -> &str {
+pub fn storage_name(resource: &Resource) -> Cow<'_, str> {
     const NAMES: [(&str, &str, &str); 5] = [
         ("", "services", "services/specs"),
         ("", "endpoints", "services/endpoints"),
@@ -342,8 +468,16 @@ pub fn storage_name(resource: &Resource) -> &str {
         ("networking.k8s.io", "ingresses", "ingress"),
     ];
     let known =
-        NAMES.iter().find(|(group, plural, _)| *group == resource.group && *plural == resource.plural);
-    known.map_or(resource.plural.as_str(), |(_, _, name)| name)
+        NAMES.iter().find(|(group, plural, _)| *plural == resource.plural && *group == resource.group);
+    // Other servers than the one of the built-in kinds tell groups apart.
+    let elsewhere = ["apiextensions.k8s.io", "apiregistration.k8s.io"].contains(&resource.group.as_str());
+    match known {
+        Some((_, _, name)) => Cow::Borrowed(name),
+        None if elsewhere || resource.custom.is_some() => {
+            Cow::Owned(format!("{}/{}", resource.group, resource.plural))
+        }
+        None => Cow::Borrowed(&resource.plural),
+    }
 }
 
 /// Whether the garbage collector looks after a kind.
@@ -370,6 +504,7 @@ pub fn reset_fields(resource: &Resource, subresource: Option<&str>) -> &'static 
         Some("status") if resource.custom.is_some() => &SPEC_AND_METADATA,
         None if resource.group == "certificates.k8s.io" => &BOTH,
         None if resource.subresources.contains_key("status") => &STATUS,
+        Some("status") if of(resource).status_keeps == WHOLE_METADATA => &SPEC_AND_METADATA,
         Some("status") if of(resource).status_keeps.contains(&"labels") && resource.custom.is_none() => {
             &SPEC_AND_LABELS
         }
@@ -435,12 +570,13 @@ pub fn prepare_update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcom
             replace(map, "status", old.get("status").cloned());
         }
     }
+    let early = strategy.counts_dropped && changes_generation(write.resource, new, old);
     disabled::drop_fields(write.resource, new);
     (strategy.update)(write, new, old)?;
     if strategy.generation
         && !strategy.counts_nothing
         && !status
-        && changes_generation(write.resource, new, old)
+        && (early || changes_generation(write.resource, new, old))
     {
         let generation = metadata_of(old).get("generation").and_then(Value::as_i64).unwrap_or(0);
         metadata_mut(new).insert("generation".into(), (generation + 1).into());
@@ -486,8 +622,11 @@ fn changes_generation(resource: &Resource, new: &Value, old: &Value) -> bool {
     let same = |field: &String, value: &Value| !counts(field) || old.get(field) == Some(value);
     let unchanged = fields(new) == fields(old)
         && new.as_object().into_iter().flatten().all(|(field, value)| same(field, value));
-    let annotations = |object| metadata_of(object).get("annotations");
-    !unchanged || (of(resource).annotations_count && annotations(new) != annotations(old))
+    let differs = |field: &str| metadata_of(new).get(field) != metadata_of(old).get(field);
+    let strategy = of(resource);
+    !unchanged
+        || (strategy.annotations_count && differs("annotations"))
+        || (strategy.labels_count && differs("labels"))
 }
 
 /// How often the template of a daemon set was changed is also told in an annotation.
@@ -502,6 +641,37 @@ fn template_generation(write: &Write<'_>, new: &mut Value, old: &Value) -> Outco
     Ok(())
 }
 
+/// What is told of a device goes with its allocation.
+fn drop_freed_devices(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome<()> {
+    if write.subresource != Some("status") {
+        return Ok(());
+    }
+    let same = |device: &Value, other: &Value| {
+        ["driver", "pool", "device", "shareID"].iter().all(|field| device[*field] == other[*field])
+    };
+    let results = |claim: &Value| {
+        claim["status"]["allocation"]["devices"]["results"].as_array().cloned().unwrap_or_default()
+    };
+    let (now, was) = (results(new), results(old));
+    if let Some(devices) = new["status"].get_mut("devices").and_then(Value::as_array_mut) {
+        devices.retain(|device| {
+            now.iter().any(|result| same(result, device)) || !was.iter().any(|result| same(result, device))
+        });
+    }
+    Ok(())
+}
+
+/// A taint of a device says since when it is there.
+fn date_taints(write: &Write<'_>, slice: &mut Value) -> Outcome<()> {
+    let devices = slice["spec"]["devices"].as_array_mut().into_iter().flatten();
+    for taint in devices.filter_map(|device| device.get_mut("taints")?.as_array_mut()).flatten() {
+        if taint["timeAdded"].is_null() {
+            taint["timeAdded"] = write.server.context.now_text().into();
+        }
+    }
+    Ok(())
+}
+
 /// A service account refers to secrets by their names only.
 fn only_names(account: &mut Value) {
     for secret in account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -512,7 +682,7 @@ fn only_names(account: &mut Value) {
 }
 
 /// A claim tells in two fields what its volume starts from; the older one knows claims and snapshots only.
-fn one_source(spec: &mut Value, known: bool) {
+fn one_source(spec: &mut Value, old: &Value) {
     let fits = |source: &Value| {
         let group = source["apiGroup"].as_str().unwrap_or_default();
         matches!(
@@ -521,15 +691,25 @@ fn one_source(spec: &mut Value, known: bool) {
         )
     };
     let Some(spec) = spec.as_object_mut() else { return };
-    if !known && spec.get("dataSource").is_some_and(|source| !fits(source)) {
-        spec.remove("dataSource");
+    let elsewhere = |reference: &Value| reference["namespace"].as_str().is_some_and(|name| !name.is_empty());
+    // Sources in other namespaces are a feature that is off by default.
+    if old["dataSourceRef"].is_null() && spec.get("dataSourceRef").is_some_and(elsewhere) {
+        spec.remove("dataSourceRef");
     }
-    if let Some(reference) = spec.get_mut("dataSourceRef").and_then(Value::as_object_mut) {
-        reference.remove("namespace");
+    let known = !old["dataSource"].is_null() || !old["dataSourceRef"].is_null();
+    let sole = !spec.contains_key("dataSourceRef");
+    if !known && sole && spec.get("dataSource").is_some_and(|source| !fits(source)) {
+        spec.remove("dataSource");
     }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => _ = spec.insert("dataSourceRef".into(), source),
-        (None, Some(reference)) => _ = spec.insert("dataSource".into(), reference),
+        (None, Some(reference)) if !elsewhere(&reference) => {
+            let mut source = reference;
+            if let Some(source) = source.as_object_mut() {
+                source.remove("namespace");
+            }
+            spec.insert("dataSource".into(), source);
+        }
         _ => {}
     }
 }
@@ -553,11 +733,11 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
 
 /// The quality of service of a pod.
 pub(super) fn qos_class(spec: &Value) -> &'static str {
-    let containers = ["containers", "initContainers"]
-        .iter()
-        .filter_map(|list| spec[*list].as_array())
-        .flatten()
-        .collect::<Vec<_>>();
+    let containers =
+        ["containers", "initContainers"].iter().filter_map(|list| spec[*list].as_array()).flatten();
+    // What a pod asks for as a whole counts alone.
+    let containers: Vec<&Value> =
+        if spec["resources"].is_object() { vec![spec] } else { containers.collect() };
     let amounts = |container: &Value, kind: &str| -> Vec<(String, String)> {
         let resources = container["resources"][kind].as_object();
         resources

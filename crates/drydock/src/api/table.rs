@@ -12,8 +12,10 @@ use super::registry::{Column, Resource};
 use super::request::Query;
 use super::server::Server;
 use super::status::{Failure, Outcome};
+use super::view;
 
 pub use cells::age;
+pub(super) use cells::{adds_metadata, without_added};
 
 /// The table of some objects.
 #[must_use]
@@ -28,19 +30,20 @@ pub fn of(
     let include = query.get("includeObject").unwrap_or("Metadata");
     let plain = plain_columns();
     let columns = if resource.columns.is_empty() { &plain } else { &resource.columns };
+    let mut objects: Vec<&Value> = objects.iter().collect();
+    cells::sort(resource, &mut objects);
     let rows = objects
-        .iter()
+        .into_iter()
         .map(|object| {
             let mut row = json!({"cells": row_cells(server, resource, columns, object), "object": null});
             match include {
+                // What only tells how far a watch has come is shown all the same.
+                "None" if !object["metadata"]["name"].is_string() => {
+                    row["object"] = partial(resource, object, version);
+                }
                 "None" => {}
                 "Object" => row["object"] = super::write::body::with_type(object, resource),
-                _ => {
-                    row["object"] = json!({
-                        "kind": "PartialObjectMetadata", "apiVersion": version,
-                        "metadata": object["metadata"],
-                    });
-                }
+                _ => row["object"] = partial(resource, object, version),
             }
             if let Some(condition) = cells::condition(resource, object) {
                 row["conditions"] = json!([condition]);
@@ -48,10 +51,20 @@ pub fn of(
             row
         })
         .collect::<Vec<_>>();
+    // Where a kind has no printer of its own, a table without rows has no list of them either.
+    let printed =
+        resource.custom.is_none() && columns.get(1).is_none_or(|column| column.name != "Created At");
+    let rows = if rows.is_empty() && !printed { Value::Null } else { rows.into() };
     json!({
         "kind": "Table", "apiVersion": version, "metadata": metadata,
         "columnDefinitions": columns.iter().map(definition).collect::<Vec<_>>(), "rows": rows,
     })
+}
+
+fn partial(resource: &Resource, object: &Value, version: &str) -> Value {
+    let mut metadata = object["metadata"].clone();
+    cells::without_added(resource, &mut metadata);
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
 }
 
 /// Whether a table can be as the client wants it.
@@ -98,9 +111,15 @@ fn row_cells(server: &Server, resource: &Resource, columns: &[Column], object: &
             })
             .collect();
     }
-    let mut row = cells::built_in(resource, object, now);
-    row.truncate(columns.len());
-    row.resize(columns.len(), Value::from("<none>"));
+    if columns.get(1).is_some_and(|column| column.name == "Created At") && columns.len() == 2 {
+        return vec![object["metadata"]["name"].clone(), object["metadata"]["creationTimestamp"].clone()];
+    }
+    let mut row = cells::built_in(resource, &view::counted(resource, object), now);
+    // Addresses have a cell more than they have columns.
+    if resource.kind != "IPAddress" {
+        row.truncate(columns.len());
+        row.resize(columns.len(), Value::from("<none>"));
+    }
     row
 }
 

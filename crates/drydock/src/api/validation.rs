@@ -5,11 +5,16 @@
 //! What depends on other objects is not here but in [`super::admission`].
 
 mod address;
+mod api_service;
 mod autoscaling;
 mod certificate;
+mod condition;
 mod config;
 mod container;
 mod cron_job;
+mod custom;
+mod device_slice;
+mod devices;
 mod diff;
 mod endpoints;
 mod env;
@@ -21,6 +26,8 @@ mod job;
 mod network;
 mod node;
 mod pod;
+mod pod_resources;
+mod pod_status;
 mod policy;
 mod probe;
 mod quota;
@@ -34,12 +41,13 @@ mod service;
 mod storage;
 mod storage_kinds;
 mod volume;
+mod volume_source;
 mod webhook;
 mod workload;
 
 use serde_json::Value;
 use windlass_machinery::invalid::{FieldError, Path};
-use windlass_machinery::{names, structural};
+use windlass_machinery::{encode, names, structural};
 
 use super::definitions;
 use super::registry::Resource;
@@ -57,6 +65,8 @@ struct Kind {
     create: Check,
     /// What is wrong with a changed object, given the old one.
     update: Compare,
+    /// What is wrong with a new object where it is.
+    placed: fn(&mut Errors, &Write<'_>, &Value),
     /// What is wrong with a changed status.
     status: Compare,
     /// Whether a change has all of the metadata checked, as creation has.
@@ -65,15 +75,19 @@ struct Kind {
     compares: bool,
     /// Whether finalizers need a domain.
     qualified: bool,
+    /// Whether the kind leaves its metadata to the server, which looks at it last.
+    nameless: bool,
 }
 
 const PLAIN: Kind = Kind {
     create: |_, _| {},
     update: |_, _, _| {},
+    placed: |_, _, _| {},
     status: |_, _, _| {},
     rechecks: false,
     compares: true,
     qualified: true,
+    nameless: false,
 };
 
 static TABLE: &[(&str, &str, Kind)] = &[
@@ -163,7 +177,13 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "node.k8s.io",
         "runtimeclasses",
-        Kind { create: runtime::class, update: runtime::class_update, qualified: false, ..PLAIN },
+        Kind {
+            create: runtime::class,
+            update: runtime::class_update,
+            rechecks: true,
+            qualified: false,
+            ..PLAIN
+        },
     ),
     (
         "batch",
@@ -188,16 +208,32 @@ static TABLE: &[(&str, &str, Kind)] = &[
         "namespaces",
         Kind { create: node::namespace, status: node::namespace_status, rechecks: true, ..PLAIN },
     ),
-    ("", "nodes", Kind { create: node::create, update: node::update, status: node::update, ..PLAIN }),
+    (
+        "",
+        "nodes",
+        Kind { create: node::create, update: node::update, status: node::status, rechecks: true, ..PLAIN },
+    ),
     (
         "",
         "persistentvolumeclaims",
-        Kind { create: storage::claim, update: storage::claim_update, rechecks: true, ..PLAIN },
+        Kind {
+            create: storage::claim,
+            update: storage::claim_update,
+            status: storage::claim_status,
+            rechecks: true,
+            ..PLAIN
+        },
     ),
     (
         "",
         "persistentvolumes",
-        Kind { create: storage::volume, update: storage::volume_update, rechecks: true, ..PLAIN },
+        Kind {
+            create: storage::volume,
+            update: storage::volume_update,
+            rechecks: true,
+            compares: false,
+            ..PLAIN
+        },
     ),
     (
         "",
@@ -237,6 +273,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
             update: |out, new, _| event::old(out, new),
             compares: false,
             qualified: false,
+            nameless: true,
             ..PLAIN
         },
     ),
@@ -303,7 +340,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "storage.k8s.io",
         "storageclasses",
-        Kind { create: storage::class, update: storage::class_update, ..PLAIN },
+        Kind { create: storage::class, update: storage::class_update, rechecks: true, ..PLAIN },
     ),
     (
         "storage.k8s.io",
@@ -338,6 +375,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
             create: storage_kinds::attachment,
             update: storage_kinds::attachment_update,
             rechecks: true,
+            compares: false,
             ..PLAIN
         },
     ),
@@ -416,7 +454,12 @@ static TABLE: &[(&str, &str, Kind)] = &[
     (
         "admissionregistration.k8s.io",
         "validatingadmissionpolicies",
-        Kind { create: policy::policy, update: |out, new, _| policy::policy(out, new), ..POLICY },
+        Kind {
+            create: policy::policy,
+            update: |out, new, _| policy::policy(out, new),
+            status: |out, new, _| condition::conditions(out, &new["status"], &field::At::new("status")),
+            ..POLICY
+        },
     ),
     (
         "admissionregistration.k8s.io",
@@ -447,6 +490,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
         Kind {
             create: flow::schema,
             update: |out, new, _| flow::schema(out, new),
+            status: condition::typed,
             rechecks: true,
             compares: false,
             ..PLAIN
@@ -458,6 +502,7 @@ static TABLE: &[(&str, &str, Kind)] = &[
         Kind {
             create: flow::level,
             update: |out, new, _| flow::level(out, new),
+            status: condition::typed,
             rechecks: true,
             compares: false,
             ..PLAIN
@@ -474,6 +519,60 @@ static TABLE: &[(&str, &str, Kind)] = &[
         Kind { create: network::service_range, update: network::service_range_update, ..PLAIN },
     ),
     (
+        "resource.k8s.io",
+        "deviceclasses",
+        Kind {
+            create: |out, class| devices::class(out, class, None),
+            update: |out, new, old| devices::class(out, new, Some(old)),
+            rechecks: true,
+            ..PLAIN
+        },
+    ),
+    (
+        "resource.k8s.io",
+        "resourceclaims",
+        Kind {
+            create: devices::claim,
+            update: devices::claim_update,
+            placed: |out, write, claim| devices::admin_access(out, write, &claim["spec"]),
+            status: device_slice::claim_status,
+            rechecks: true,
+            ..PLAIN
+        },
+    ),
+    (
+        "resource.k8s.io",
+        "resourceclaimtemplates",
+        Kind {
+            create: devices::template,
+            update: devices::template_update,
+            placed: |out, write, template| devices::admin_access(out, write, &template["spec"]["spec"]),
+            rechecks: true,
+            ..PLAIN
+        },
+    ),
+    (
+        "resource.k8s.io",
+        "resourceslices",
+        Kind {
+            create: |out, slice| device_slice::slice(out, slice, None),
+            update: |out, new, old| device_slice::slice(out, new, Some(old)),
+            ..PLAIN
+        },
+    ),
+    (
+        "apiregistration.k8s.io",
+        "apiservices",
+        Kind {
+            create: api_service::service,
+            update: |out, new, _| api_service::service(out, new),
+            status: api_service::status,
+            rechecks: true,
+            qualified: false,
+            ..PLAIN
+        },
+    ),
+    (
         "apps",
         "controllerrevisions",
         Kind { create: workload::revision, update: workload::revision_update, rechecks: true, ..PLAIN },
@@ -483,26 +582,71 @@ static TABLE: &[(&str, &str, Kind)] = &[
 /// Webhooks and policies check all of their metadata again and nothing of its change.
 const POLICY: Kind = Kind { rechecks: true, compares: false, qualified: false, ..PLAIN };
 
-/// What is wrong with a new object.
+/// What is wrong with a new object; `given` has the empty lists and maps of it that are dropped elsewhere.
 #[must_use]
-pub fn create(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
+pub fn create(write: &Write<'_>, object: &Value, given: Option<&Value>) -> Vec<FieldError> {
+    let errors = create_faults(write, object);
+    as_given(errors, object, given, |object| create_faults(write, object))
+}
+
+/// What is wrong with a changed object; `given` has the empty lists and maps of it that are dropped elsewhere.
+#[must_use]
+pub fn update(write: &mut Write<'_>, new: &Value, old: &Value, given: Option<&Value>) -> Vec<FieldError> {
+    let errors = update_faults(write, new, old);
+    as_given(errors, new, given, |new| update_faults(write, new, old))
+}
+
+/// Messages show what is there and empty otherwise than what is not there, while no rule tells them apart: faults
+/// are found without, and shown with them.
+fn as_given(
+    mut errors: Vec<FieldError>,
+    object: &Value,
+    given: Option<&Value>,
+    mut again: impl FnMut(&Value) -> Vec<FieldError>,
+) -> Vec<FieldError> {
+    let Some(given) = given.filter(|_| !errors.is_empty()) else { return errors };
+    let mut whole = object.clone();
+    encode::put_back(&mut whole, given);
+    let shown = again(&whole);
+    let same =
+        |error: &FieldError, other: &FieldError| error.kind == other.kind && error.field == other.field;
+    let of = |all: &[FieldError], one: &FieldError| all.iter().filter(|other| same(one, other)).count();
+    let mut taken = vec![false; shown.len()];
+    for index in 0..errors.len() {
+        if of(&errors, &errors[index]) != of(&shown, &errors[index]) {
+            continue;
+        }
+        let next = (0..shown.len()).find(|other| !taken[*other] && same(&errors[index], &shown[*other]));
+        if let Some(next) = next {
+            taken[next] = true;
+            errors[index] = shown[next].clone();
+        }
+    }
+    errors
+}
+
+fn create_faults(write: &Write<'_>, object: &Value) -> Vec<FieldError> {
     let resource = write.resource;
     if definitions::is_definition(resource) {
         return structural::check_definition(object, None);
     }
     let kind = kind(resource);
+    if kind.nameless {
+        let mut errors = Errors::new();
+        (kind.create)(&mut errors, object);
+        return if errors.is_empty() { whole_metadata(resource, kind, object) } else { errors };
+    }
     let mut errors = whole_metadata(resource, kind, object);
     if resource.custom.is_some() {
         errors.extend(custom(resource, object));
     } else {
         (kind.create)(&mut errors, object);
+        (kind.placed)(&mut errors, write, object);
     }
     errors
 }
 
-/// What is wrong with a changed object.
-#[must_use]
-pub fn update(write: &mut Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+fn update_faults(write: &mut Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     let resource = write.resource;
     if definitions::is_definition(resource) {
         return match write.subresource {
@@ -525,11 +669,12 @@ pub fn update(write: &mut Write<'_>, new: &Value, old: &Value) -> Vec<FieldError
         let (faults, passed) =
             structural::validate_change(&with_type(new, resource), Some(&old), resource.ty());
         errors.extend(faults);
+        errors.extend(custom::scale(resource, new, write.subresource));
         // What passes because it did not change is told nevertheless.
         write.warnings.extend(passed.iter().map(ToString::to_string));
         return errors;
     }
-    if kind.qualified {
+    if kind.qualified && kind.compares {
         errors.extend(names::finalizers_qualified(&new["metadata"], &metadata));
     }
     match write.subresource {
@@ -556,6 +701,12 @@ pub fn update(write: &mut Write<'_>, new: &Value, old: &Value) -> Vec<FieldError
     errors
 }
 
+/// The behavior of an autoscaler as the server writes it with Go's own names.
+#[must_use]
+pub fn behavior_text(behavior: &Value) -> String {
+    internal::text("HorizontalPodAutoscalerBehavior", behavior)
+}
+
 /// The finalizers of a namespace are the server's own, or say whose they are.
 fn namespace_finalizers(out: &mut Errors, namespace: &Value) {
     let finalizers = namespace["spec"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -574,6 +725,7 @@ fn namespace_finalizers(out: &mut Errors, namespace: &Value) {
 fn whole_metadata(resource: &Resource, kind: &Kind, object: &Value) -> Errors {
     let rule = match strategy::of(resource).name {
         NameRule::Subdomain => names::subdomain_name,
+        NameRule::LongName => names::long_name,
         NameRule::Label => names::label_name,
         NameRule::PathSegment => names::path_segment_name,
         NameRule::Address => |name: &str, _: bool| {
@@ -600,5 +752,7 @@ fn kind(resource: &Resource) -> &'static Kind {
 
 /// What a custom object's schema and rules say; rules may look at its `apiVersion` and `kind`.
 fn custom(resource: &Resource, new: &Value) -> Vec<FieldError> {
-    structural::validate(&with_type(new, resource), None, resource.ty())
+    let mut errors = structural::validate(&with_type(new, resource), None, resource.ty());
+    errors.extend(custom::scale(resource, new, None));
+    errors
 }

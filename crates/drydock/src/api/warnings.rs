@@ -6,6 +6,8 @@ mod certificate;
 mod pod;
 mod service;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use windlass_machinery::names;
 use windlass_machinery::quantity::Quantity;
@@ -21,6 +23,10 @@ enum Changes {
     Always,
     /// When the generation changes with them.
     Generation,
+    /// As before, but the server looks at what was.
+    Backwards,
+    /// When they are of this field of the specification.
+    Of(&'static str),
 }
 
 const TEMPLATE_NAME: &str = "Pod names and hostnames";
@@ -28,7 +34,7 @@ const TEMPLATE_NAME: &str = "Pod names and hostnames";
 static TABLE: &[(&str, &str, Look, Changes)] = &[
     ("", "pods", of_pod, Changes::Never),
     ("", "podtemplates", |out, object| pod::template(out, &object["template"], "template"), Changes::Always),
-    ("", "replicationcontrollers", named_template, Changes::Generation),
+    ("", "replicationcontrollers", named_template, Changes::Backwards),
     ("apps", "deployments", named_template, Changes::Generation),
     ("apps", "replicasets", named_template, Changes::Generation),
     ("apps", "daemonsets", template, Changes::Generation),
@@ -59,7 +65,7 @@ static TABLE: &[(&str, &str, Look, Changes)] = &[
     ("", "nodes", node, Changes::Always),
     ("networking.k8s.io", "ingresses", ingress, Changes::Never),
     ("storage.k8s.io", "storageclasses", storage_class, Changes::Always),
-    ("storage.k8s.io", "csidrivers", driver, Changes::Never),
+    ("storage.k8s.io", "csidrivers", driver, Changes::Of("tokenRequests")),
     ("node.k8s.io", "runtimeclasses", runtime_class, Changes::Always),
     ("discovery.k8s.io", "endpointslices", slice, Changes::Always),
     (
@@ -73,6 +79,9 @@ static TABLE: &[(&str, &str, Look, Changes)] = &[
 /// What to say of a new or changed object.
 pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut out = Vec::new();
+    if resource.custom.is_some() {
+        finalizers(&mut out, new, old);
+    }
     let known =
         TABLE.iter().find(|(group, plural, ..)| *group == resource.group && *plural == resource.plural);
     let Some((_, _, look, changes)) = known else { return out };
@@ -80,10 +89,11 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
     let looks = match (old, changes) {
         (None, _) | (Some(_), Changes::Always) => true,
         (Some(_), Changes::Never) => false,
-        (Some(old), Changes::Generation) => generation(new) != generation(old),
+        (Some(old), Changes::Generation | Changes::Backwards) => generation(new) != generation(old),
+        (Some(old), Changes::Of(field)) => new["spec"][*field] != old["spec"][*field],
     };
     if looks {
-        look(&mut out, new);
+        look(&mut out, old.filter(|_| *changes == Changes::Backwards).unwrap_or(new));
     }
     if old.is_some() && new["spec"]["schedule"].as_str().is_some_and(|schedule| schedule.contains("TZ")) {
         out.push(
@@ -97,6 +107,25 @@ pub(super) fn of(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<S
         out.retain(|warning| !warning.starts_with("metadata.name:"));
     }
     out
+}
+
+/// Finalizers that are new on a custom object, and that others may use by accident as well.
+fn finalizers(out: &mut Vec<String>, new: &Value, old: Option<&Value>) {
+    let of = |object: &Value| -> BTreeSet<String> {
+        let all = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+    };
+    for name in of(new).difference(&old.map(of).unwrap_or_default()) {
+        let mut say = |why: &str| out.push(format!("metadata.finalizers: {name:?}: {why}"));
+        names::qualified_name(name).iter().for_each(|why| say(why));
+        if name.contains('/') || matches!(name.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
+            continue;
+        }
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        say(&format!(
+            "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        ));
+    }
 }
 
 fn of_pod(out: &mut Vec<String>, object: &Value) {

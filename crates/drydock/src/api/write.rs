@@ -5,12 +5,15 @@
 
 pub mod body;
 pub mod delete;
+mod draft;
 pub mod patch;
 pub mod yaml;
 
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use windlass_machinery::encode;
 use windlass_machinery::fields::FieldSet;
@@ -28,6 +31,7 @@ use super::status::{Failure, Outcome};
 use super::strategy::{self, Strategy};
 use super::{defaults, validation, view, warnings};
 use crate::store::{Expect, Key, Mismatch, Revision, Stored};
+use draft::Draft;
 
 /// How often a write that need not see a certain revision is tried against a moving object.
 const TRIES: usize = 16;
@@ -114,7 +118,7 @@ impl<'a> Write<'a> {
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             metadata_mut(&mut object).remove(field);
         }
-        self.fill(&mut object, None);
+        let empties = self.fill(&mut object, None);
         if change.is_some_and(Change::owns) {
             metadata_mut(&mut object).remove("resourceVersion");
         } else {
@@ -145,9 +149,10 @@ impl<'a> Write<'a> {
         self.system_fields(&mut object);
         strategy::prepare_create(self, &mut object)?;
         self.normalise(&mut object);
-        self.refuse(&object, validation::create(self, &object))?;
+        self.refuse(&object, validation::create(self, &object, empties.as_ref()))?;
         self.warnings.extend(warnings::of(self.resource, &object, None));
-        if metadata_of(&object).get("resourceVersion").is_some_and(|version| version != "") {
+        let stale = metadata_of(&object).get("resourceVersion").is_some_and(|version| version != "");
+        if stale && !self.options.dry_run {
             return Err(Failure::internal("resourceVersion should not be set on objects to be created"));
         }
         if change.is_some() {
@@ -165,16 +170,16 @@ impl<'a> Write<'a> {
             }
             return Ok(Written { body: self.answered(form, &object).await?, created: true });
         }
+        let draft = Draft::of(form.as_mut().unwrap_or(&mut object));
         let stored = self
             .server
             .store
-            .write(self.resource.table, &key, Expect::Absent, |revision| {
-                committed(form.as_mut().unwrap_or(&mut object), revision)
-            })
+            .write(self.resource.table, &key, Expect::Absent, |revision| draft.at(revision))
             .map_err(|Mismatch(there)| match there {
                 Some(there) => self.taken(&there),
                 None => Failure::already_exists(self.resource, &key.name),
             })?;
+        stamp(form.as_mut().unwrap_or(&mut object), stored.revision);
         self.server.after_write(self.resource, None, Some(&object)).await;
         let body = match form {
             None => stored.body.clone(),
@@ -186,9 +191,7 @@ impl<'a> Write<'a> {
     /// There is an object of that name already, if only for a while.
     fn taken(&self, there: &Stored) -> Failure {
         let failure = Failure::already_exists(self.resource, &there.key.name);
-        let leaving =
-            decoded(there).is_ok_and(|object| metadata_of(&object).contains_key("deletionTimestamp"));
-        if !leaving {
+        if !is_leaving(there) {
             return failure;
         }
         Failure { message: format!("object is being deleted: {}", failure.message), ..failure }
@@ -252,12 +255,12 @@ impl<'a> Write<'a> {
         self.check_namespace(&mut new)?;
         self.check_identity(&old, &new, change)?;
         let metadata = metadata_mut(&mut new);
-        metadata.remove("selfLink");
+        let link = metadata.remove("selfLink").filter(|link| self.options.dry_run && *link != "");
         // An empty list asks for all managers to be forgotten, and would be lost on the way.
         if metadata.get("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
             metadata.insert("managedFields".into(), Value::Array(vec![Value::Object(Map::new())]));
         }
-        self.fill(&mut new, Some(&old));
+        let empties = self.fill(&mut new, Some(&old));
         if !change.owns() {
             self.own(Some(&old), &mut new);
         }
@@ -288,7 +291,7 @@ impl<'a> Write<'a> {
         metadata.insert("resourceVersion".into(), current.revision.to_string().into());
         strategy::prepare_update(self, &mut new, &old)?;
         self.normalise(&mut new);
-        let errors = validation::update(self, &new, &old);
+        let errors = validation::update(self, &new, &old, empties.as_ref());
         self.refuse(&new, errors)?;
         if self.subresource.is_none() {
             self.warnings.extend(warnings::of(self.resource, &new, Some(&old)));
@@ -299,11 +302,15 @@ impl<'a> Write<'a> {
         self.settle(&mut new);
         drop(admission);
         let mut form = self.form(&new).await?;
-        if form.is_none() && is_same(&new, &old) {
+        if form.is_none() && link.is_none() && is_same(&new, &old) {
             return Ok(Written { body: current.body.clone(), created: false });
         }
         let gone = is_finished(&new);
         if self.options.dry_run {
+            // It is dropped on the way to the store only.
+            if let Some(link) = link {
+                metadata_mut(form.as_mut().unwrap_or(&mut new)).insert("selfLink".into(), link);
+            }
             return Ok(Written { body: self.answered(form, &new).await?, created: false });
         }
         let store = &self.server.store;
@@ -321,11 +328,11 @@ impl<'a> Write<'a> {
             self.server.after_write(self.resource, Some(&old), None).await;
             return Ok(Written { body, created: false });
         }
+        let draft = Draft::of(form.as_mut().unwrap_or(&mut new));
         let stored = store
-            .write(table, key, Expect::At(current.revision), |revision| {
-                committed(form.as_mut().unwrap_or(&mut new), revision)
-            })
+            .write(table, key, Expect::At(current.revision), |revision| draft.at(revision))
             .map_err(Retry::from)?;
+        stamp(form.as_mut().unwrap_or(&mut new), stored.revision);
         self.server.after_write(self.resource, Some(&old), Some(&new)).await;
         let body = match form {
             None => stored.body.clone(),
@@ -470,14 +477,17 @@ impl<'a> Write<'a> {
         if wanted == revision { Ok(()) } else { Err(Failure::modified(self.resource, name).into()) }
     }
 
-    /// Defaults, and the form Go would write.
-    fn fill(&self, object: &mut Value, old: Option<&Value>) {
+    /// Defaults, and the form Go would write; what was given, where that has empty lists and maps that others do
+    /// without.
+    fn fill(&self, object: &mut Value, old: Option<&Value>) -> Option<Value> {
         if self.resource.custom.is_some() {
             structural::default(object, self.resource.ty());
-        } else {
-            defaults::apply(object, self.resource.ty(), old.is_some());
-            self.normalise(object);
+            return None;
         }
+        defaults::apply(object, self.resource.ty(), old.is_some());
+        let given = encode::drops_empty(object, self.resource.ty()).then(|| object.clone());
+        self.normalise(object);
+        given
     }
 
     /// Brings an object into the form Go would write.
@@ -502,7 +512,16 @@ impl<'a> Write<'a> {
         // The real server loses what it knows of managers when it would have to convert it by a webhook.
         let foreign = |entry: &Value| entry["apiVersion"] != version.as_str();
         let entries = live.and_then(|live| metadata_of(live).get("managedFields")).and_then(Value::as_array);
-        if entries.is_some_and(|list| list.iter().any(foreign)) && conversion::by_webhook(self.resource) {
+        // So it does when a version that somebody wrote has no place for what is in the object now.
+        let unfit = |entry: &Value| {
+            let version = entry["apiVersion"].as_str().and_then(|given| given.rsplit('/').next());
+            let objects = live.into_iter().chain([&*new]);
+            version.is_some_and(|version| {
+                objects.into_iter().any(|object| conversion::fits(self.resource, version, object).is_err())
+            })
+        };
+        let others = || entries.into_iter().flatten().filter(|entry| foreign(entry));
+        if others().next().is_some() && conversion::by_webhook(self.resource) || others().any(unfit) {
             metadata_mut(new).remove("managedFields");
             return;
         }
@@ -707,19 +726,33 @@ pub fn decoded(stored: &Stored) -> Outcome<Value> {
 /// The stored form of an object.
 #[must_use]
 pub fn encoded(object: &Value) -> Bytes {
-    // A tree of JSON values always has a JSON form.
-    Bytes::from(serde_json::to_vec(object).unwrap_or_default())
+    draft::encoded(object)
+}
+
+/// Whether a stored object is being deleted; reads no more of it than that takes.
+#[must_use]
+pub fn is_leaving(stored: &Stored) -> bool {
+    #[derive(Deserialize)]
+    struct Object {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        deletion_timestamp: Option<IgnoredAny>,
+    }
+    let read = serde_json::from_slice::<Object>(&stored.body);
+    read.is_ok_and(|object| object.metadata.deletion_timestamp.is_some())
 }
 
 /// The stored form of an object at a revision, with its labels.
 pub fn committed(object: &mut Value, revision: Revision) -> (Bytes, Vec<(String, String)>) {
-    let metadata = metadata_mut(object);
-    metadata.insert("resourceVersion".into(), revision.to_string().into());
-    let labels = metadata.get("labels").and_then(Value::as_object).map(|labels| {
-        labels
-            .iter()
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-            .collect()
-    });
-    (encoded(object), labels.unwrap_or_default())
+    stamp(object, revision);
+    let labels = draft::labels(metadata_mut(object));
+    (encoded(object), labels)
+}
+
+/// Gives an object its revision.
+fn stamp(object: &mut Value, revision: Revision) {
+    metadata_mut(object).insert("resourceVersion".into(), revision.to_string().into());
 }

@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
-use kube::core::{PartialObjectMeta, Request};
+use kube::core::Request;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -25,9 +25,11 @@ use super::queue::Queue;
 use super::{Error, Setup, WORKERS};
 
 mod graph;
+mod head;
 mod monitor;
 
 use graph::{Graph, Item, Work};
+use head::Seen;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -261,8 +263,8 @@ impl Collector {
         }
         let request = Request::new(kind.path(item.namespace.as_deref()));
         let request = request.get_metadata(&owner.name, &GetParams::default()).map_err(Error::build)?;
-        match self.client.request::<PartialObjectMeta>(request).await {
-            Ok(found) if found.metadata.uid.as_deref() == Some(&owner.uid) => {
+        match self.client.request::<Seen>(request).await {
+            Ok(found) if found.metadata.uid == owner.uid => {
                 let finalizers = found.metadata.finalizers.unwrap_or_default();
                 let deleting = found.metadata.deletion_timestamp.is_some();
                 Ok(Some(deleting && finalizers.iter().any(|finalizer| finalizer == FOREGROUND)))
@@ -309,7 +311,7 @@ impl Collector {
         let request = Request::new(item.path());
         let request =
             request.patch_metadata(&item.name, &PatchParams::default(), &patch).map_err(Error::build)?;
-        match self.client.request::<PartialObjectMeta>(request).await {
+        match self.client.request::<Seen>(request).await {
             Ok(object) => {
                 self.observe(&item.kind, object);
                 Ok(())
@@ -333,7 +335,7 @@ impl Collector {
     }
 
     /// Takes in an object's metadata, and queues what that makes worth a look.
-    fn observe(&self, kind: &Arc<Kind>, object: PartialObjectMeta) {
+    fn observe(&self, kind: &Arc<Kind>, object: Seen) {
         let work = self.graph().put(kind, object.metadata);
         self.add(work);
     }

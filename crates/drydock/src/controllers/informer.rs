@@ -20,10 +20,12 @@ use serde::de::DeserializeOwned;
 use super::Error;
 use super::gate::Gate;
 
+mod outline;
 mod store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use outline::Outline;
 use store::Store;
 pub(crate) use store::revision_of;
 
@@ -104,16 +106,18 @@ type Handler<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
 pub(crate) struct Informer<K> {
     store: Mutex<Store<K>>,
     handlers: Mutex<Vec<Handler<K>>>,
-    trim: Mutex<Option<fn(&mut K)>>,
+    /// The name of the objects that are held; none for all.
+    name: Option<&'static str>,
     synced: Gate,
 }
 
 impl<K: Kind> Informer<K> {
-    pub(crate) fn new() -> Self {
+    /// Of all objects of the kind, or of those with that name; with indexes by owner and label, or without.
+    pub(crate) fn new(name: Option<&'static str>, indexed: bool) -> Self {
         Self {
-            store: Mutex::new(Store::default()),
+            store: Mutex::new(Store::new(indexed)),
             handlers: Mutex::default(),
-            trim: Mutex::default(),
+            name,
             synced: Gate::default(),
         }
     }
@@ -121,19 +125,6 @@ impl<K: Kind> Informer<K> {
     /// Calls `handler` on every change, own writes included. To be called before the informer runs.
     pub(crate) fn on_change(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(handler));
-    }
-
-    /// Drops parts of objects that nobody reads. To be called before the informer runs.
-    pub(crate) fn trim_with(&self, trim: fn(&mut K)) {
-        *self.trim.lock().unwrap_or_else(PoisonError::into_inner) = Some(trim);
-    }
-
-    fn trimmed(&self, mut object: K) -> K {
-        object.meta_mut().managed_fields = None;
-        if let Some(trim) = *self.trim.lock().unwrap_or_else(PoisonError::into_inner) {
-            trim(&mut object);
-        }
-        object
     }
 
     /// Resolves once the first list is in.
@@ -191,7 +182,7 @@ impl<K: Kind> Informer<K> {
 
     /// Takes in what an own write returned.
     pub(crate) fn observe(&self, object: K) {
-        let object = self.trimmed(object);
+        let object = trimmed(object);
         let revision = revision_of(object.meta());
         let mut store = self.lock();
         let changes = if is_gone(object.meta()) {
@@ -232,12 +223,12 @@ impl<K: Kind> Informer<K> {
 
     async fn list(&self, client: &Client) -> Result<String, Error> {
         let request = Request::new(K::url_path(&(), None));
-        let mut params = ListParams::default().limit(500);
+        let mut params = ListParams { field_selector: self.selector(), ..ListParams::default().limit(500) };
         let mut fresh = BTreeMap::new();
         let revision = loop {
             let page: ObjectList<K> = client.request(request.list(&params).map_err(Error::build)?).await?;
             for object in page.items {
-                let object = self.trimmed(object);
+                let object = trimmed(object);
                 fresh.insert(ObjectKey::of(object.meta()), object);
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -271,12 +262,13 @@ impl<K: Kind> Informer<K> {
         failures: &mut u32,
     ) -> Result<String, Error> {
         let request = Request::new(K::url_path(&(), None));
-        let request = request.watch(&WatchParams::default(), &revision).map_err(Error::build)?;
+        let params = WatchParams { field_selector: self.selector(), ..WatchParams::default() };
+        let request = request.watch(&params, &revision).map_err(Error::build)?;
         let mut events = std::pin::pin!(client.request_events::<K>(request).await?);
         while let Some(event) = events.next().await {
             let changes = match event? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    let object = self.trimmed(object);
+                    let object = trimmed(object);
                     revision = object.meta().resource_version.clone().unwrap_or_default();
                     let mut store = self.lock();
                     store.seen = store.seen.max(revision.parse().unwrap_or_default());
@@ -302,6 +294,10 @@ impl<K: Kind> Informer<K> {
         Ok(revision)
     }
 
+    fn selector(&self) -> Option<String> {
+        self.name.map(|name| format!("metadata.name={name}"))
+    }
+
     fn dispatch(&self, changes: &[Change<K>]) {
         if changes.is_empty() {
             return;
@@ -317,4 +313,10 @@ impl<K: Kind> Informer<K> {
     fn lock(&self) -> MutexGuard<'_, Store<K>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Nobody here reads who manages which field.
+fn trimmed<K: Kind>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
 }

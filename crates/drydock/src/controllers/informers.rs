@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::Error;
-use super::informer::{Informer, Kind, ObjectKey};
+use super::informer::{Informer, Kind, ObjectKey, Outline};
 
 /// The informers that the selected controllers asked for.
 pub(crate) struct Informers {
@@ -21,6 +21,7 @@ pub(crate) struct Informers {
 
 struct Entry {
     kind: TypeId,
+    name: Option<&'static str>,
     informer: Arc<dyn Any + Send + Sync>,
     run: Box<dyn Fn(Client) -> BoxFuture<'static, ()> + Send>,
     synced: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
@@ -33,17 +34,32 @@ impl Informers {
 
     /// The informer of a kind; the same for all who ask.
     pub(crate) fn of<K: Kind>(&self) -> Arc<Informer<K>> {
+        self.informer(None, true)
+    }
+
+    /// The informer of the outlines of a kind. They have nothing to be indexed by.
+    pub(crate) fn outlines<K: Kind>(&self) -> Arc<Informer<Outline<K>>> {
+        self.informer(None, false)
+    }
+
+    /// The informer of all objects of a kind that have that name.
+    pub(crate) fn named<K: Kind>(&self, name: &'static str) -> Arc<Informer<K>> {
+        self.informer(Some(name), true)
+    }
+
+    fn informer<K: Kind>(&self, name: Option<&'static str>, indexed: bool) -> Arc<Informer<K>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = TypeId::of::<K>();
-        let known = entries.iter().find(|entry| entry.kind == kind);
+        let known = entries.iter().find(|entry| entry.kind == kind && entry.name == name);
         if let Some(informer) = known.and_then(|entry| entry.informer.clone().downcast::<Informer<K>>().ok())
         {
             return informer;
         }
-        let informer = Arc::new(Informer::<K>::new());
+        let informer = Arc::new(Informer::<K>::new(name, indexed));
         let (runs, syncs) = (informer.clone(), informer.clone());
         entries.push(Entry {
             kind,
+            name,
             informer: informer.clone(),
             run: Box::new(move |client| runs.clone().run(client).boxed()),
             synced: Box::new(move || {
@@ -57,6 +73,11 @@ impl Informers {
     /// Reads and writes of a kind as one client.
     pub(crate) fn handle<K: Kind>(&self, client: &Client) -> Handle<K> {
         Handle { informer: self.of::<K>(), client: client.clone() }
+    }
+
+    /// Reads and writes of the objects of a kind that have that name.
+    pub(crate) fn handle_of<K: Kind>(&self, name: &'static str, client: &Client) -> Handle<K> {
+        Handle { informer: self.named::<K>(name), client: client.clone() }
     }
 
     /// Starts all informers asked for so far.

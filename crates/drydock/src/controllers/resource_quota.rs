@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Amount;
 use windlass_machinery::quantity::{Format, Quantity};
 
-use super::informer::{Informer, Kind, ObjectKey};
+use super::informer::{Informer, Kind, ObjectKey, Outline};
 use super::informers::Handle;
 use super::queue::Queue;
 use super::{Error, Reconciler, Setup, pods, queue_of};
@@ -25,8 +25,8 @@ pub(crate) fn start(setup: &mut Setup<'_>) {
         pods: setup.informers.of(),
         claims: setup.informers.of(),
         services: setup.informers.of(),
-        config_maps: setup.informers.of(),
-        secrets: setup.informers.of(),
+        config_maps: setup.informers.outlines(),
+        secrets: setup.informers.outlines(),
         jobs: setup.informers.of(),
         deployments: setup.informers.of(),
         replica_sets: setup.informers.of(),
@@ -65,8 +65,8 @@ struct Controller {
     pods: Arc<Informer<Pod>>,
     claims: Arc<Informer<PersistentVolumeClaim>>,
     services: Arc<Informer<Service>>,
-    config_maps: Arc<Informer<ConfigMap>>,
-    secrets: Arc<Informer<Secret>>,
+    config_maps: Arc<Informer<Outline<ConfigMap>>>,
+    secrets: Arc<Informer<Outline<Secret>>>,
     jobs: Arc<Informer<Job>>,
     deployments: Arc<Informer<Deployment>>,
     replica_sets: Arc<Informer<ReplicaSet>>,

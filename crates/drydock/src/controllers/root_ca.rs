@@ -16,15 +16,16 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
     distributions of Kubernetes clusters.";
 
 pub(crate) fn start(setup: &mut Setup<'_>, root_ca: &str) {
-    let controller =
-        Controller { maps: setup.handle(), namespaces: setup.informers.of(), root_ca: root_ca.to_owned() };
+    let controller = Controller {
+        maps: setup.informers.handle_of(NAME, &setup.client),
+        namespaces: setup.informers.of(),
+        root_ca: root_ca.to_owned(),
+    };
     let queue = queue_of(&controller.namespaces);
     let adds = queue.clone();
     controller.maps.on_change(move |change| {
-        let meta = &change.latest().metadata;
-        if meta.name.as_deref() == Some(NAME) {
-            adds.add(ObjectKey::new("", meta.namespace.as_deref().unwrap_or_default()));
-        }
+        let namespace = change.latest().metadata.namespace.as_deref();
+        adds.add(ObjectKey::new("", namespace.unwrap_or_default()));
     });
     setup.work(&queue, controller);
 }

@@ -31,7 +31,7 @@ use windlass_machinery::Context;
 
 use super::images::Images;
 use super::runtime::{Launch, LaunchError, Running, Runtime, Simulated};
-use crate::controllers::informer::{Informer, ObjectKey};
+use crate::controllers::informer::{Informer, ObjectKey, Outline};
 use crate::logs::Log;
 
 mod atomic;
@@ -85,8 +85,8 @@ pub(super) struct Parts {
     pub(super) images: Images,
     pub(super) client: Client,
     pub(super) api: ApiAddress,
-    pub(super) config_maps: Arc<Informer<ConfigMap>>,
-    pub(super) secrets: Arc<Informer<Secret>>,
+    pub(super) config_maps: Arc<Informer<Outline<ConfigMap>>>,
+    pub(super) secrets: Arc<Informer<Outline<Secret>>>,
     /// Counts changes of ConfigMaps and Secrets.
     pub(super) references: watch::Receiver<u64>,
     pub(super) context: Context,

@@ -1,32 +1,12 @@
 //! ConfigMaps and Secrets that a pod needs before its containers can be made.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, Secret};
+use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::Kubelet;
 use crate::controllers::informer::ObjectKey;
 
 /// The authority's certificate is mounted into every pod; nothing simulated reads it.
 const ROOT_CA: &str = "kube-root-ca.crt";
-
-/// Keeps the keys of a ConfigMap and drops its values, which no one here reads.
-pub(crate) fn trim_config_map(object: &mut ConfigMap) {
-    if object.metadata.name.as_deref() == Some(ROOT_CA) {
-        return;
-    }
-    trim(object.data.as_mut());
-    trim(object.binary_data.as_mut());
-}
-
-/// Keeps the keys of a Secret and drops its values.
-pub(crate) fn trim_secret(object: &mut Secret) {
-    trim(object.data.as_mut());
-}
-
-fn trim<V: Default>(data: Option<&mut BTreeMap<String, V>>) {
-    data.into_iter().flat_map(BTreeMap::values_mut).for_each(|value| *value = V::default());
-}
 
 impl Kubelet {
     /// The first volume of a pod that cannot be mounted: its name and why.
@@ -89,9 +69,7 @@ impl Kubelet {
                 (Some(key), _) if key.optional != Some(true) => {
                     self.missing_config_map(namespace, &key.name).or_else(|| {
                         let object = self.config_maps.get(&ObjectKey::new(namespace, &key.name))?;
-                        let has = has_key(object.data.as_ref(), &key.key)
-                            || has_key(object.binary_data.as_ref(), &key.key);
-                        (!has).then(|| {
+                        (!object.has_key(&key.key)).then(|| {
                             format!("couldn't find key {} in ConfigMap {namespace}/{}", key.key, key.name)
                         })
                     })
@@ -99,8 +77,7 @@ impl Kubelet {
                 (_, Some(key)) if key.optional != Some(true) => {
                     self.missing_secret(namespace, &key.name).or_else(|| {
                         let object = self.secrets.get(&ObjectKey::new(namespace, &key.name))?;
-                        let has = has_key(object.data.as_ref(), &key.key);
-                        (!has).then(|| {
+                        (!object.has_key(&key.key)).then(|| {
                             format!("couldn't find key {} in Secret {namespace}/{}", key.key, key.name)
                         })
                     })
@@ -123,8 +100,4 @@ impl Kubelet {
         let there = self.secrets.get(&ObjectKey::new(namespace, name)).is_some();
         (!there).then(|| format!("secret {name:?} not found"))
     }
-}
-
-fn has_key<V>(data: Option<&BTreeMap<String, V>>, key: &str) -> bool {
-    data.is_some_and(|data| data.contains_key(key))
 }

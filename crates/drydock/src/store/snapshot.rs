@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Change, Key, Revision, Store, Stored, Table};
+use super::{Change, Key, Revision, Store, Stored, Table, Told};
 
 /// All tables at one revision. Cloning shares it.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +93,7 @@ impl Store {
             table.objects.clone_from(&from.objects);
             table.log.clone_from(&from.log);
             (table.newest, table.trimmed) = (from.newest, from.trimmed);
+            self.mark(id.0, from.newest);
         }
         self.lock().revision = snapshot.revision;
     }
@@ -105,6 +106,7 @@ impl Store {
         let inner = &mut *guard;
         let before = inner.revision;
         let empty = BTreeMap::new();
+        let mut told = Vec::new();
         for at in 0..inner.tables.len() {
             let from = ids.iter().position(|id| id.0 == at);
             let wanted = from.map_or(&empty, |from| &snapshot.tables[from].objects);
@@ -117,17 +119,21 @@ impl Store {
                 .collect();
             for old in gone {
                 inner.revision += 1;
-                table.go_to(&old, inner.revision, true, &encode);
+                told.push(table.go_to(&old, inner.revision, true, &encode));
             }
             for old in wanted.values() {
                 let is_there = table.objects.get(&old.key).is_some_and(|now| Arc::ptr_eq(now, old));
                 if !is_there {
                     inner.revision += 1;
-                    table.go_to(old, inner.revision, false, &encode);
+                    told.push(table.go_to(old, inner.revision, false, &encode));
                 }
             }
+            self.mark(at, table.newest);
         }
-        usize::try_from(inner.revision - before).unwrap_or(usize::MAX)
+        let changes = usize::try_from(inner.revision - before).unwrap_or(usize::MAX);
+        drop(guard);
+        told.into_iter().for_each(Told::wake);
+        changes
     }
 }
 
@@ -138,12 +144,12 @@ impl Table {
         revision: Revision,
         deleted: bool,
         encode: &impl Fn(&Stored, Revision) -> Bytes,
-    ) {
+    ) -> Told {
         let (key, labels) = (state.key.clone(), state.labels.clone());
         let after = Arc::new(Stored { key: key.clone(), revision, body: encode(state, revision), labels });
         let before =
             if deleted { self.objects.remove(&key) } else { self.objects.insert(key, Arc::clone(&after)) };
-        self.append(Change { revision, before, after, deleted });
+        self.append(Change { revision, before, after, deleted })
     }
 }
 

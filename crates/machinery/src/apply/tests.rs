@@ -22,6 +22,7 @@ pub(crate) fn grape() -> (Schemas, NodeId) {
             required: false,
             default: None,
             patch: Patch::default(),
+            embedded: None,
         };
         let fields = fields.iter().map(|(name, node)| ((*name).into(), field(*node))).collect();
         let id = types.add_struct(Struct { fields, additional, ..Struct::default() });
@@ -43,6 +44,7 @@ pub(crate) fn grape() -> (Schemas, NodeId) {
             required: false,
             default: None,
             patch: Patch::default(),
+            embedded: None,
         };
         let fields = fields.iter().map(|(name, node)| ((*name).into(), field(*node))).collect();
         let id = types.add_struct(Struct { fields, ..Struct::default() });

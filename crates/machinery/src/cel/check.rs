@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use regex::Regex;
 
 use super::Environment;
+use super::change;
 use super::expr::{Entry, Expr, Fold, Kind, Literal};
 use super::functions::{pattern, time};
 use super::overloads::{self, Overload};
@@ -19,6 +20,8 @@ pub(super) struct Checked {
     pub(super) overloads: HashMap<u32, Vec<&'static Overload>>,
     /// The patterns that stand in the source, compiled.
     pub(super) patterns: HashMap<Box<str>, Regex>,
+    /// Whether it may make what changes an object.
+    pub(super) changes: bool,
 }
 
 impl Checked {
@@ -44,7 +47,11 @@ pub(super) fn check(
         issues,
         mapping: Mapping::default(),
         scopes: Vec::new(),
-        out: Checked { types: vec![Type::Dyn; places.len()], ..Checked::default() },
+        out: Checked {
+            types: vec![Type::Dyn; places.len()],
+            changes: environment.changes,
+            ..Checked::default()
+        },
     };
     checker.check(root);
     let Checker { mapping, mut out, .. } = checker;
@@ -102,18 +109,7 @@ impl Checker<'_, '_, '_> {
             Kind::Call { .. } => self.call(expr),
             Kind::List { items, optional } => self.list(items, optional),
             Kind::Map(entries) => self.map(entries),
-            Kind::Struct { name, fields } => {
-                let name = name.clone();
-                for field in fields {
-                    self.check(&mut field.value);
-                }
-                match self.lookup(&name) {
-                    None => self.undeclared(id, &name),
-                    Some(Type::Type(Some(of))) => self.error(id, format!("'{of}' is not a message type")),
-                    Some(_) => self.error(id, format!("'{name}' is not a type")),
-                }
-                Type::Error
-            }
+            Kind::Struct { name, fields } => self.made(id, name, fields),
             Kind::Fold(fold) => self.fold(fold),
         };
         self.set(id, ty.clone());
@@ -137,7 +133,51 @@ impl Checker<'_, '_, '_> {
                 name
             }
         };
-        self.environment.variables.get(name).cloned().or_else(|| type_named(name))
+        let known = self.environment.variables.get(name).cloned().or_else(|| type_named(name));
+        known.or_else(|| change::type_named(name).filter(|_| self.environment.changes))
+    }
+
+    /// The type of an object that is made.
+    fn made(&mut self, id: u32, name: &mut Box<str>, fields: &mut [Entry]) -> Type {
+        let ty = match self.lookup(name) {
+            None => {
+                let name = name.clone();
+                self.undeclared(id, &name);
+                return Type::Error;
+            }
+            Some(Type::Type(Some(of))) => match *of {
+                Type::Object(object) => Some(object),
+                of => {
+                    self.error(id, format!("'{of}' is not a message type"));
+                    None
+                }
+            },
+            Some(_) => {
+                let message = format!("'{name}' is not a type");
+                self.error(id, message);
+                None
+            }
+        };
+        for field in fields {
+            let mut found = self.check(&mut field.value);
+            if field.optional {
+                found = self.unwrapped(field.value.id, found);
+            }
+            let (Some(object), Kind::Literal(Literal::String(name))) = (&ty, &field.key.kind) else {
+                continue;
+            };
+            let wanted = object.field(name);
+            if wanted.as_ref().is_some_and(|wanted| self.mapping.assignable(&found, wanted)) {
+                continue;
+            }
+            let (wanted, name) = (wanted.map(|ty| ty.to_string()).unwrap_or_default(), name.clone());
+            let found = self.mapping.substitute(&found, true);
+            self.error(
+                field.id,
+                format!("expected type of field '{name}' is '{wanted}' but provided type is '{found}'"),
+            );
+        }
+        ty.map_or(Type::Error, Type::Object)
     }
 
     fn select(&mut self, expr: &mut Expr) -> Type {
@@ -170,8 +210,8 @@ impl Checker<'_, '_, '_> {
         };
         let result = match &target {
             Type::Map(of) => of.1.clone(),
-            Type::Object(object) => match object.fields.get(field) {
-                Some(ty) => ty.clone(),
+            Type::Object(object) => match object.field(field) {
+                Some(ty) => ty,
                 None => {
                     self.error(id, format!("undefined field '{field}'"));
                     Type::Error
@@ -450,7 +490,8 @@ impl Literals<'_, '_, '_> {
                 }
                 items.iter().for_each(|item| self.visit(item, mixed));
             }
-            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => {
+            Kind::Struct { fields, .. } => fields.iter().for_each(|field| self.visit(&field.value, mixed)),
+            Kind::Map(entries) => {
                 if !mixed {
                     self.same(entries.iter().map(|entry| (&entry.key, false)));
                     self.same(entries.iter().map(|entry| (&entry.value, entry.optional)));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::change::Made;
 use super::cost::actual;
 use super::expr::{Entry, Expr, Fold, Kind, Literal};
 use super::functions::{self, Tools, operators};
@@ -45,7 +46,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
             Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
             Kind::List { items, optional } => self.list(items, optional),
             Kind::Map(entries) => self.map(entries),
-            Kind::Struct { .. } => Err(Error::overload()),
+            Kind::Struct { name, fields } => self.made(name, fields),
             Kind::Fold(fold) => self.fold(fold),
         }
     }
@@ -60,6 +61,9 @@ impl<'p, 'a> Evaluator<'p, 'a> {
             None => match name {
                 "bool" | "bytes" | "double" | "int" | "uint" | "string" | "null_type" | "list" | "map"
                 | "type" | "dyn" | "optional_type" => Ok(Value::Type(name.into())),
+                _ if self.program.checked.changes && super::change::type_named(name).is_some() => {
+                    Ok(Value::Type(name.into()))
+                }
                 _ if name.starts_with("google.protobuf.")
                     || name.starts_with("net.")
                     || name.starts_with("kubernetes.") =>
@@ -157,6 +161,24 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         }
         self.charge(actual::LIST)?;
         Ok(Value::list(out))
+    }
+
+    fn made(&mut self, name: &str, fields: &'p [Entry]) -> Result<Value<'a>, Error> {
+        let mut out = BTreeMap::new();
+        for field in fields {
+            let Kind::Literal(Literal::String(key)) = &field.key.kind else { continue };
+            match self.eval(&field.value)? {
+                Value::Optional(None) if field.optional => {}
+                Value::Optional(Some(value)) if field.optional => {
+                    out.insert((**key).into(), (*value).clone());
+                }
+                value => {
+                    out.insert((**key).into(), value);
+                }
+            }
+        }
+        self.charge(actual::STRUCT)?;
+        Made::new(name.trim_start_matches('.'), out).map(Value::Made)
     }
 
     fn map(&mut self, entries: &'p [Entry]) -> Result<Value<'a>, Error> {

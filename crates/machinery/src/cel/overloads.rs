@@ -232,6 +232,7 @@ ends_with_string endsWith string string bool
 starts_with_string startsWith string string bool
 matches matches - string,string bool
 matches_string matches string string bool
+string_jsonpatch_escapeKey_string jsonpatch.escapeKey - string string
 string_char_at_int charAt string int string
 list_a_index_of_int indexOf list(A) A int
 string_index_of_string indexOf string string int

@@ -52,6 +52,44 @@ pub struct ObjectType {
     pub name: Box<str>,
     /// Its fields, by the names that expressions use.
     pub fields: BTreeMap<Box<str>, Type>,
+    /// Whether it has fields of any other name, of whatever type.
+    pub open: bool,
+}
+
+impl ObjectType {
+    /// The type of a field. A closed type has none that it does not name.
+    pub(super) fn field(&self, name: &str) -> Option<Type> {
+        let found = self.fields.get(name).or_else(|| self.fields.get(&*reserved(name)?));
+        found.cloned().or_else(|| self.open.then_some(Type::Dyn))
+    }
+}
+
+/// The name of a field that is a word of the language, as expressions escape it.
+pub(super) fn reserved(name: &str) -> Option<String> {
+    const WORDS: [&str; 21] = [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "namespace",
+        "null",
+        "package",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ];
+    WORDS.contains(&name).then(|| format!("__{name}__"))
 }
 
 impl PartialEq for ObjectType {
@@ -107,7 +145,7 @@ impl Type {
     #[must_use]
     pub fn object(name: &str, fields: impl IntoIterator<Item = (&'static str, Type)>) -> Self {
         let fields = fields.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
-        Self::Object(Arc::new(ObjectType { name: name.into(), fields }))
+        Self::Object(Arc::new(ObjectType { name: name.into(), fields, open: false }))
     }
 
     pub(super) fn is_dyn_or_error(&self) -> bool {

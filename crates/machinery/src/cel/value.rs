@@ -19,6 +19,7 @@ use serde_json::Value as Json;
 pub(super) use collection::{Key, List, Map};
 
 use super::authorizer::Authorizer;
+use super::change::Made;
 use super::declared::Declared;
 use super::functions::{semver::Semver, time, url::Url};
 use super::ty::Type;
@@ -67,6 +68,8 @@ pub enum Value<'a> {
     Format(&'static str),
     /// A question about what somebody may do.
     Authorizer(Arc<Authorizer<'a>>),
+    /// An object that an expression made, to change another.
+    Made(Made<'a>),
 }
 
 /// Text that is the data's or an expression's own.
@@ -181,6 +184,7 @@ impl<'a> Value<'a> {
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
             Self::Authorizer(authorizer) => authorizer.type_name(),
+            Self::Made(_) => "Object",
         }
     }
 
@@ -220,6 +224,7 @@ impl<'a> Value<'a> {
             (Self::Semver(one), Self::Semver(two)) => one.compare(two).is_eq(),
             (Self::Format(one), Self::Format(two)) => one == two,
             (Self::Authorizer(one), Self::Authorizer(two)) => Arc::ptr_eq(one, two),
+            (Self::Made(one), Self::Made(two)) => one.equals(two),
             _ => self.compare_numbers(other) == Some(Ordering::Equal),
         }
     }
@@ -279,6 +284,7 @@ impl<'a> Value<'a> {
             Self::List(list) => list.len() == 0,
             Self::Map(map) => map.len() == 0,
             Self::Optional(None) => true,
+            Self::Made(made) => made.is_empty(),
             _ => false,
         }
     }
@@ -301,6 +307,7 @@ impl<'a> Value<'a> {
             Self::Timestamp(time) => Json::String(time::timestamp_text(*time)),
             Self::Duration(span) => Json::String(time::duration_text(*span)),
             Self::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
+            Self::Made(made) => made.to_json(),
             _ => Json::Null,
         }
     }

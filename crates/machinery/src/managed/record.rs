@@ -1,6 +1,6 @@
 //! The entries of `metadata.managedFields`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Conflicts, Manager};
 use crate::apply::{Comparison, Place};
@@ -28,8 +28,8 @@ pub(super) struct Record {
     pub(super) subresource: Box<str>,
     pub(super) time: Option<Box<str>>,
     pub(super) set: FieldSet,
-    /// The JSON form of the set, as long as the set is what was read.
-    json: Option<Value>,
+    /// The entry that the set was read from, as long as it is what was read: its JSON form is kept as it was.
+    entry: Option<usize>,
 }
 
 /// All managers of an object.
@@ -54,7 +54,7 @@ impl Record {
             subresource: subresource.into(),
             time: None,
             set,
-            json: None,
+            entry: None,
         }
     }
 
@@ -85,11 +85,13 @@ impl Record {
             subresource: text("subresource").into(),
             time: entry.get("time").and_then(Value::as_str).map(Into::into),
             set: json.map(FieldSet::from_json).transpose()?.unwrap_or_default(),
-            json: json.cloned(),
+            entry: json.map(|_| index),
         })
     }
 
-    fn into_json(self) -> Value {
+    /// `source` is what it was read from.
+    fn into_json(self, source: Option<&Value>) -> Value {
+        let kept = self.entry.and_then(|index| source?.get(index)?.get("fieldsV1").cloned());
         let mut entry = Map::new();
         let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
         put("manager", Value::from(&*self.manager));
@@ -99,7 +101,7 @@ impl Record {
             put("time", Value::from(&*time));
         }
         put("fieldsType", Value::from("FieldsV1"));
-        put("fieldsV1", self.json.unwrap_or_else(|| self.set.to_json()));
+        put("fieldsV1", kept.unwrap_or_else(|| self.set.to_json()));
         if !self.subresource.is_empty() {
             put("subresource", Value::from(&*self.subresource));
         }
@@ -108,7 +110,7 @@ impl Record {
 
     pub(super) fn replace(&mut self, set: FieldSet) {
         self.set = set;
-        self.json = None;
+        self.entry = None;
     }
 
     /// The text that tells managers apart; it also is their order.
@@ -140,14 +142,13 @@ impl Records {
     pub(super) fn parse(fields: &Value) -> Result<Self, ManagedFieldsError> {
         let mut records = Self::default();
         for (index, entry) in fields.as_array().into_iter().flatten().enumerate() {
-            let record = Record::parse(index, entry)?;
-            records.put(record);
+            records.put(Record::parse(index, entry)?);
         }
         Ok(records)
     }
 
-    /// The entries in their order; none if there is none.
-    pub(super) fn into_json(mut self) -> Option<Value> {
+    /// The entries in their order; none if there is none. `source` is what all that were read were read from.
+    pub(super) fn into_json(mut self, source: Option<&Value>) -> Option<Value> {
         if self.0.is_empty() {
             return None;
         }
@@ -160,7 +161,7 @@ impl Records {
                 &right.subresource,
             ))
         });
-        Some(json!(self.0.into_iter().map(Record::into_json).collect::<Vec<_>>()))
+        Some(Value::Array(self.0.into_iter().map(|record| record.into_json(source)).collect()))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -224,17 +225,18 @@ impl Records {
 
     /// Everybody gives up what changes, or, if it is not forced, is in conflict.
     pub(super) fn release(&mut self, change: &Comparison, force: bool) -> Option<Conflicts> {
-        let touched = change.modified.clone().union(change.added.clone());
         if !force {
+            let touched = change.modified.clone().union(change.added.clone());
             let conflicts = Conflicts::of(self.0.iter(), &touched);
             if conflicts.is_some() {
                 return conflicts;
             }
         }
         for record in &mut self.0 {
-            for gone in [&touched, &change.removed] {
+            for gone in [&change.modified, &change.added, &change.removed] {
                 if record.set.intersects(gone) {
-                    record.replace(record.set.difference(gone));
+                    record.set.subtract(gone);
+                    record.entry = None;
                 }
             }
         }

@@ -26,7 +26,7 @@ pub fn scale_view(parent: &Value, replicas: &[&str]) -> Result<Option<Value>, Ma
         record.replace(FieldSet::of(&[&["spec", "replicas"]]));
         view.push(record);
     }
-    Ok(view.into_json())
+    Ok(view.into_json(None))
 }
 
 /// The managed fields of an object after its Scale was written by [`update`](fn@super::update) or
@@ -37,13 +37,13 @@ pub fn scale_view(parent: &Value, replicas: &[&str]) -> Result<Option<Value>, Ma
 /// # Errors
 /// When managed fields cannot be read.
 pub fn scale_to_parent(
-    parent: &Value,
+    source: &Value,
     scale: &Value,
     replicas: &[&str],
     api_version: &str,
 ) -> Result<Option<Value>, ManagedFieldsError> {
     let path = path(replicas);
-    let parent = Records::parse(parent)?;
+    let parent = Records::parse(source)?;
     let mut scale = Records::parse(scale)?;
     let mut out = Records::default();
     for record in parent.iter() {
@@ -65,7 +65,7 @@ pub fn scale_to_parent(
         record.replace(FieldSet::of(&[replicas]));
         out.push(record);
     }
-    Ok(out.into_json())
+    Ok(out.into_json(Some(source)))
 }
 
 fn path(names: &[&str]) -> Vec<PathElement> {

@@ -24,20 +24,20 @@ pub fn object_meta(
         out.extend(name_rule(generate, true).into_iter().map(|why| FieldError::invalid(&at, generate, why)));
     }
     let name = text(meta, "name");
-    let at = path.child("name");
+    let named = || path.child("name");
     if name.is_empty() {
-        out.push(FieldError::required(&at, "name or generateName is required"));
+        out.push(FieldError::required(named(), "name or generateName is required"));
     } else {
-        out.extend(name_rule(name, false).into_iter().map(|why| FieldError::invalid(&at, name, why)));
+        out.extend(name_rule(name, false).into_iter().map(|why| FieldError::invalid(named(), name, why)));
     }
     let namespace = text(meta, "namespace");
-    let at = path.child("namespace");
+    let placed = || path.child("namespace");
     match (namespaced, namespace.is_empty()) {
-        (true, true) => out.push(FieldError::required(&at, "")),
+        (true, true) => out.push(FieldError::required(placed(), "")),
         (true, false) => out.extend(
-            label_name(namespace, false).into_iter().map(|why| FieldError::invalid(&at, namespace, why)),
+            label_name(namespace, false).into_iter().map(|why| FieldError::invalid(placed(), namespace, why)),
         ),
-        (false, false) => out.push(FieldError::forbidden(&at, "not allowed on this type")),
+        (false, false) => out.push(FieldError::forbidden(placed(), "not allowed on this type")),
         (false, true) => {}
     }
     let generation = meta["generation"].as_i64().unwrap_or_default();
@@ -45,11 +45,11 @@ pub fn object_meta(
         let at = path.child("generation");
         out.push(FieldError::invalid(at, generation, "must be greater than or equal to 0"));
     }
-    out.extend(labels(&meta["labels"], &path.child("labels")));
-    out.extend(annotations(&meta["annotations"], &path.child("annotations")));
-    out.extend(owner_references(&meta["ownerReferences"], &path.child("ownerReferences")));
-    out.extend(finalizers(&meta["finalizers"], &path.child("finalizers")));
-    out.extend(managed_fields(&meta["managedFields"], &path.child("managedFields")));
+    at(meta, "labels", path, labels, &mut out);
+    at(meta, "annotations", path, annotations, &mut out);
+    at(meta, "ownerReferences", path, owner_references, &mut out);
+    at(meta, "finalizers", path, finalizers, &mut out);
+    at(meta, "managedFields", path, managed_fields, &mut out);
     out
 }
 
@@ -78,11 +78,24 @@ pub fn object_meta_update(meta: &Value, old: &Value, path: &Path) -> Vec<FieldEr
             out.push(FieldError::invalid(path.child(field), &meta[field], "field is immutable"));
         }
     }
-    out.extend(labels(&meta["labels"], &path.child("labels")));
-    out.extend(annotations(&meta["annotations"], &path.child("annotations")));
-    out.extend(owner_references(&meta["ownerReferences"], &path.child("ownerReferences")));
-    out.extend(managed_fields(&meta["managedFields"], &path.child("managedFields")));
+    at(meta, "labels", path, labels, &mut out);
+    at(meta, "annotations", path, annotations, &mut out);
+    at(meta, "ownerReferences", path, owner_references, &mut out);
+    at(meta, "managedFields", path, managed_fields, &mut out);
     out
+}
+
+/// Checks a part of metadata, where it is there.
+fn at(
+    meta: &Value,
+    field: &str,
+    path: &Path,
+    check: fn(&Value, &Path) -> Vec<FieldError>,
+    out: &mut Vec<FieldError>,
+) {
+    if let Some(part) = meta.get(field) {
+        out.append(&mut check(part, &path.child(field)));
+    }
 }
 
 /// Checks labels.
@@ -218,25 +231,25 @@ fn no_new_finalizers(new: &Value, old: &Value, path: &Path) -> Option<FieldError
 fn managed_fields(entries: &Value, path: &Path) -> Vec<FieldError> {
     let mut out = Vec::new();
     for (index, entry) in entries.as_array().into_iter().flatten().enumerate() {
-        let at = path.index(index);
+        let at = |field: &str| path.index(index).child(field);
         let operation = text(entry, "operation");
         if !matches!(operation, "Apply" | "Update") {
-            out.push(FieldError::invalid(at.child("operation"), operation, "must be `Apply` or `Update`"));
+            out.push(FieldError::invalid(at("operation"), operation, "must be `Apply` or `Update`"));
         }
         let form = text(entry, "fieldsType");
         if !form.is_empty() && form != "FieldsV1" {
-            out.push(FieldError::invalid(at.child("fieldsType"), form, "must be `FieldsV1`"));
+            out.push(FieldError::invalid(at("fieldsType"), form, "must be `FieldsV1`"));
         }
         let manager = text(entry, "manager");
         if manager.len() > 128 {
-            out.push(FieldError::too_long(at.child("manager"), 128));
+            out.push(FieldError::too_long(at("manager"), 128));
         }
         for (position, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
             let why = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
-            out.push(FieldError::invalid(at.child("manager"), manager, why));
+            out.push(FieldError::invalid(at("manager"), manager, why));
         }
         if text(entry, "subresource").len() > 256 {
-            out.push(FieldError::too_long(at.child("subresource"), 256));
+            out.push(FieldError::too_long(at("subresource"), 256));
         }
     }
     out

@@ -37,6 +37,10 @@ pub fn complaint(value: &Value, ty: Type<'_>) -> Option<String> {
                 Scalar::Float => (value.is_number(), false, "float64"),
                 Scalar::String => (value.is_string(), value.is_i64() || value.is_u64(), "string"),
                 // These read themselves, and complain in their own words.
+                Scalar::IntOrString => return unreadable(value, value.is_string() || whole, "int32"),
+                Scalar::Time | Scalar::MicroTime | Scalar::Duration => {
+                    return unreadable(value, value.is_string(), "string");
+                }
                 _ => return None,
             };
             let named = name.as_deref().unwrap_or(go);
@@ -47,6 +51,21 @@ pub fn complaint(value: &Value, ty: Type<'_>) -> Option<String> {
             }
         }
     }
+}
+
+/// What Go says of a value that a type of its own cannot read.
+fn unreadable(value: &Value, fits: bool, wanted: &str) -> Option<String> {
+    let found = match value {
+        _ if fits => return None,
+        Value::Null => return None,
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) if wanted == "int32" => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+    };
+    Some(format!("json: cannot unmarshal {found} into Go value of type {wanted}"))
 }
 
 fn go_kind(value: &Value) -> &'static str {

@@ -132,5 +132,13 @@ impl Builder<'_> {
 }
 
 fn field(node: NodeId, required: bool, default: Option<Value>) -> Field {
-    Field { node, pointer: true, omit: Omit::Never, required, default, patch: Patch::default() }
+    Field {
+        node,
+        pointer: true,
+        omit: Omit::Never,
+        required,
+        default,
+        patch: Patch::default(),
+        embedded: None,
+    }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::props::Props;
 use super::rule::{Purpose, Rule};
+use super::rules::Rules;
 use super::{embedded, validate};
 use crate::invalid::{FieldError, Path, summary};
 
@@ -21,7 +22,7 @@ fn walk(schema: Props<'_>, path: &Path, root: bool, inside: Inside<'_>, out: &mu
     let whole = root || schema.embedded();
     let inside = if whole { None } else { inside };
     if let Some(default) = schema.get("default") {
-        out.extend(one(schema, default, &path.child("default"), inside));
+        out.extend(one(schema, default, &path.child("default"), whole, inside));
     }
     if let Some(items) = schema.item() {
         let wrap = |value: Value| inside.map_or(Value::Null, |inside| inside(json!([value])));
@@ -47,7 +48,7 @@ fn walk(schema: Props<'_>, path: &Path, root: bool, inside: Inside<'_>, out: &mu
     }
 }
 
-fn one(schema: Props<'_>, default: &Value, path: &Path, inside: Inside<'_>) -> Vec<FieldError> {
+fn one(schema: Props<'_>, default: &Value, path: &Path, whole: bool, inside: Inside<'_>) -> Vec<FieldError> {
     let mut out = Vec::new();
     let metadata = match inside {
         Some(inside) => {
@@ -61,15 +62,26 @@ fn one(schema: Props<'_>, default: &Value, path: &Path, inside: Inside<'_>) -> V
             if &pruned != default {
                 out.push(FieldError::invalid(path, default, "must not have unknown fields"));
             }
-            let errors = resources(default, schema, path);
+            let mut errors = resources(default, schema, path);
+            if whole && !schema.embedded() {
+                errors.extend(embedded::resource(default, path));
+            }
             (!errors.is_empty()).then_some(errors)
         }
     };
-    out.extend(
-        metadata
-            .unwrap_or_else(|| validate::check(&Rule::new(schema, Purpose::Defaults), default, None, path)),
-    );
+    out.extend(metadata.unwrap_or_else(|| {
+        let errors = validate::check(&Rule::new(schema, Purpose::Defaults), default, None, path);
+        if errors.is_empty() { rules(schema, default, path, whole) } else { errors }
+    }));
     out
+}
+
+/// What the rules in CEL have against a default: as a value that stays, and as one that is new.
+fn rules(schema: Props<'_>, default: &Value, path: &Path, whole: bool) -> Vec<FieldError> {
+    let Some(rules) = Rules::of_part(schema, whole) else { return Vec::new() };
+    let (errors, passed) = rules.check_at(default, Some(default), path);
+    let errors: Vec<FieldError> = errors.into_iter().chain(passed).collect();
+    if errors.is_empty() { rules.check_at(default, None, path).0 } else { errors }
 }
 
 /// What is wrong with the embedded resources of a default.

@@ -3,8 +3,48 @@
 use serde_json::{Value, json};
 
 use crate::invalid::{FieldError, Path};
-use crate::names;
 use crate::schema::Type;
+use crate::{decode, names};
+
+/// Reads what embedded resources have in common as the types that it has in Go.
+///
+/// # Errors
+/// What is of another type, as the server says it.
+pub fn coerce(value: &Value, ty: Type<'_>, object_meta: Type<'_>) -> Result<(), String> {
+    at(value, ty, object_meta, true, &Path::default())
+}
+
+fn at(value: &Value, ty: Type<'_>, object_meta: Type<'_>, root: bool, path: &Path) -> Result<(), String> {
+    let invalid = |path: Path, value: &Value, why: String| FieldError::invalid(path, value, why).to_string();
+    match value {
+        Value::Object(entries) => {
+            let embedded = !root && ty.custom().is_some_and(|custom| custom.embedded);
+            for (name, entry) in entries {
+                match name.as_str() {
+                    "apiVersion" | "kind" if embedded && !entry.is_string() => {
+                        return Err(invalid(path.child(name), entry, "must be a string".to_owned()));
+                    }
+                    "metadata" if embedded => {
+                        decode::value(entry, object_meta)
+                            .map_err(|error| invalid(path.child(name), entry, error.to_string()))?;
+                    }
+                    _ => {
+                        if let Some(member) = ty.member(name).filter(|member| member.custom().is_some()) {
+                            at(entry, member, object_meta, false, &path.child(name))?;
+                        }
+                    }
+                }
+            }
+            Ok(())
+        }
+        Value::Array(elements) => {
+            let Some((items, _)) = ty.list() else { return Ok(()) };
+            let mut elements = elements.iter().enumerate();
+            elements.try_for_each(|(index, one)| at(one, items, object_meta, false, &path.index(index)))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// What is wrong with the resources that are embedded in a value. The value itself is not one of them.
 pub(super) fn check(value: &Value, ty: Type<'_>, path: &Path) -> Vec<FieldError> {

@@ -101,7 +101,7 @@ fn uri(text: &str) -> bool {
     let rest = scheme.map_or(text, |(_, rest)| rest);
     let rest = rest.split('?').next().unwrap_or_default();
     if !rest.starts_with('/') {
-        return false;
+        return scheme.is_some();
     }
     let Some(authority) = rest.strip_prefix("//").filter(|_| scheme.is_some()) else {
         return escaped(rest);
@@ -317,7 +317,7 @@ mod tests {
             ("ipv6", "::1", "10.0.0.1"),
             ("cidr", "10.0.0.0/8", "10.0.0.0/33"),
             ("uri", "https://example.com/x?y", "example.com"),
-            ("uri", "/a", "mailto:me"),
+            ("uri", "mailto:me", "me"),
             ("email", "Me <me@example.com>", "me"),
             ("hostname", "example.com", "-example"),
             ("byte", "aGk=", "a"),

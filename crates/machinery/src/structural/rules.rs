@@ -58,6 +58,14 @@ impl Rules {
         Self::build(schema, schema, &Arc::new(declare(schema, true)?))
     }
 
+    /// The rules of a part of a schema, if there are any; `whole` where that is an object with a type of its own.
+    pub(super) fn of_part(schema: Props<'_>, whole: bool) -> Option<Self> {
+        if !schema.any(&|one| !one.list("x-kubernetes-validations").is_empty()) {
+            return None;
+        }
+        Self::build(schema, schema, &Arc::new(declare(schema, whole)?))
+    }
+
     /// `says` has the rules, `schema` the structure.
     fn build(says: Props<'_>, schema: Props<'_>, declared: &Arc<Declared>) -> Option<Self> {
         let below = |says: Props<'_>, schema: Props<'_>, declared: Option<&Arc<Declared>>| {
@@ -125,9 +133,19 @@ impl Rules {
     /// What is wrong with a value. With its older state, what did not change is only told in the second list.
     #[must_use]
     pub fn check(&self, value: &Json, old: Option<&Json>) -> (Vec<FieldError>, Vec<FieldError>) {
+        self.check_at(value, old, &Path::default())
+    }
+
+    /// As [`Rules::check`], of a value at a path.
+    pub(super) fn check_at(
+        &self,
+        value: &Json,
+        old: Option<&Json>,
+        path: &Path,
+    ) -> (Vec<FieldError>, Vec<FieldError>) {
         let mut run = Run { budget: cel::BUDGET, errors: Vec::new(), old: Vec::new() };
         let ratchet = Ratchet { current: old, parent: None, root: true };
-        run.walk(self, value, old, ratchet, &Path::default());
+        run.walk(self, value, old, ratchet, path);
         (run.errors, run.old)
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::SelectAll;
 use kube::Client;
-use kube::api::DynamicObject;
 use kube::runtime::watcher::watch_object;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -19,7 +18,7 @@ use super::keeper::{Shared, pause};
 use super::webhooks::{Registration, Webhooks};
 use crate::Operator;
 use crate::apply::{ApplyError, Requests, difference};
-use crate::cache::{Shares, Stored};
+use crate::cache::{Delivered, Shares, Stored};
 use crate::replica::{Permit, Replica};
 
 /// By what the replicas decide which of them does this.
@@ -191,8 +190,8 @@ impl Watched {
         format!("{} {}", self.registration.kind, self.registration.name)
     }
 
-    fn saw(&mut self, object: Option<DynamicObject>) {
-        let seen = object.map(|object| Stored::new(object, &self.shares));
+    fn saw(&mut self, object: Option<Delivered>) {
+        let seen = object.map(|object| Stored::new(&object, &self.shares));
         let version = |stored: &Stored| stored.resource_version;
         let older = match (&seen, &self.observed) {
             (Some(seen), Some(Some(known))) => seen.uid == known.uid && version(seen) < version(known),
@@ -203,7 +202,7 @@ impl Watched {
         }
     }
 
-    fn wrote(&mut self, object: DynamicObject) {
+    fn wrote(&mut self, object: Delivered) {
         let now = Instant::now();
         let calm = self.written.is_none_or(|written| now - written >= CALM);
         self.corrections = if calm { 1 } else { self.corrections.saturating_add(1) };

@@ -161,7 +161,7 @@ impl Webhooks {
     pub(crate) fn names(&self) -> Vec<String> {
         match &self.place {
             Place::Service(service, _) => {
-                let ObjectName { namespace, name } = service;
+                let (namespace, name) = (&service.namespace, &service.name);
                 vec![format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")]
             }
             Place::Url { host, .. } => vec![host.clone()],
@@ -246,8 +246,8 @@ impl Webhooks {
     fn client(&self, path: &str, bundle: &str) -> Value {
         let bundle = ByteString(bundle.as_bytes().to_vec());
         match &self.place {
-            Place::Service(ObjectName { namespace, name }, port) => json!({
-                "service": {"namespace": namespace, "name": name, "port": port, "path": path},
+            Place::Service(service, port) => json!({
+                "service": {"namespace": service.namespace, "name": service.name, "port": port, "path": path},
                 "caBundle": bundle,
             }),
             Place::Url { base, .. } => json!({"url": format!("{base}{path}"), "caBundle": bundle}),

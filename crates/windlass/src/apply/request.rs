@@ -13,7 +13,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 use crate::annotation::{HOLDS, PREFIX};
-use crate::cache::Stored;
+use crate::cache::{Delivered, Stored};
 use crate::explain::{Sent, Trace};
 use crate::metrics::Metrics;
 use crate::plan::Dependent;
@@ -107,7 +107,7 @@ impl Requests {
 
     /// Makes a dependent that is not there. What is made once is posted, so that it can never overwrite; all else
     /// is applied without force, so that an object which the cache has not seen yet is not taken from its owner.
-    pub(crate) async fn create(&self, dependent: &Dependent) -> Result<DynamicObject, ApplyError> {
+    pub(crate) async fn create(&self, dependent: &Dependent) -> Result<Delivered, ApplyError> {
         if !dependent.once() {
             return self
                 .patch_from("create", &dependent.kind, &dependent.name, None, &dependent.desired, false)
@@ -115,8 +115,7 @@ impl Requests {
         }
         let api = dependent.kind.api(&self.client, &dependent.name);
         let params = PostParams { field_manager: Some(self.operator.clone()), ..Default::default() };
-        let object: DynamicObject = serde_json::from_value(dependent.desired.clone())
-            .map_err(|error| ApplyError::Unreachable(kube::Error::SerdeError(error)))?;
+        let object = Delivered::made(&dependent.desired);
         let sent = Sent {
             verb: "create",
             kind: &dependent.kind,
@@ -133,7 +132,7 @@ impl Requests {
         dependent: &Dependent,
         observed: &Stored,
         force: bool,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         let mut desired = dependent.desired.clone();
         // The very object that was compared, not one that has taken its name meanwhile.
         desired["metadata"]["uid"] = Value::from(&*observed.uid);
@@ -145,7 +144,7 @@ impl Requests {
         &self,
         dependent: &Dependent,
         observed: &Stored,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         let mut desired = dependent.desired.clone();
         desired["metadata"]["uid"] = Value::from(&*observed.uid);
         let params = PatchParams { dry_run: true, ..PatchParams::apply(&self.operator) };
@@ -158,7 +157,7 @@ impl Requests {
         &self,
         dependent: &Dependent,
         observed: &Stored,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         let mut metadata = json!({"uid": observed.uid});
         for field in ["ownerReferences", "annotations", "labels"] {
             // What says whose it is, and no more.
@@ -184,7 +183,7 @@ impl Requests {
         observed: &Stored,
         finalizer: Option<&str>,
         holds: &BTreeSet<String>,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         let mut metadata = json!({"uid": observed.uid});
         if let Some(finalizer) = finalizer {
             metadata["finalizers"] = json!([finalizer]);
@@ -228,7 +227,7 @@ impl Requests {
         kind: &Kind,
         observed: &Stored,
         status: &Value,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         let mut body = self.envelope(kind, &observed.name, json!({"uid": observed.uid}));
         body["status"] = status.clone();
         let api = kind.api(&self.client, &observed.name);
@@ -244,14 +243,16 @@ impl Requests {
         let api = kind.api(&self.client, &name);
         let params = PostParams { field_manager: Some(self.operator.clone()), ..Default::default() };
         let sent = Sent { verb: "event", kind, name: &name, before: None, body: &Value::Null };
-        match self.send(sent, api.create(&params, object)).await {
+        let posted = Delivered::made(object);
+        match self.send(sent, api.create(&params, &posted)).await {
             Err(error) if error.is_conflict() => {}
             answer => return answer.map(|_| ()),
         }
         let Some(before) = self.get(kind, &name).await? else {
             return Ok(());
         };
-        let count = before.data["series"]["count"].as_u64().unwrap_or(1) + 1;
+        let before: Value = before.decode().map_err(kube::Error::SerdeError)?;
+        let count = before["series"]["count"].as_u64().unwrap_or(1) + 1;
         let time = &object.data["eventTime"];
         let series = json!({"series": {"count": count, "lastObservedTime": time}});
         let params = PatchParams { field_manager: Some(self.operator.clone()), ..Default::default() };
@@ -259,11 +260,7 @@ impl Requests {
     }
 
     /// An object as it is now.
-    pub(crate) async fn get(
-        &self,
-        kind: &Kind,
-        name: &ObjectName,
-    ) -> Result<Option<DynamicObject>, ApplyError> {
+    pub(crate) async fn get(&self, kind: &Kind, name: &ObjectName) -> Result<Option<Delivered>, ApplyError> {
         limited(kind.api(&self.client, name).get_opt(&name.name)).await
     }
 
@@ -273,7 +270,7 @@ impl Requests {
         name: &ObjectName,
         body: &Value,
         force: bool,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         self.patch_from("apply", kind, name, None, body, force).await
     }
 
@@ -285,7 +282,7 @@ impl Requests {
         before: Option<&Stored>,
         body: &Value,
         force: bool,
-    ) -> Result<DynamicObject, ApplyError> {
+    ) -> Result<Delivered, ApplyError> {
         let params = PatchParams { force, ..PatchParams::apply(&self.operator) };
         let sent = Sent { verb, kind, name, before, body };
         let api = kind.api(&self.client, name);

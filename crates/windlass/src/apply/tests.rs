@@ -52,7 +52,7 @@ fn observed(change: impl FnOnce(&mut Value)) -> Stored {
         "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1"},
     });
     change(&mut tree);
-    Stored::new(serde_json::from_value(tree).unwrap(), &Shares::new([OPERATOR.to_owned()].into()))
+    Stored::made(&tree, &Shares::new([OPERATOR.to_owned()].into()))
 }
 
 fn decided(change: impl FnOnce(&mut Value)) -> Action {

@@ -3,23 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Cache, Command, Inner, Scope, Stored};
+use super::{Cache, Command, Delivered, Inner, Scope, Stored};
 use crate::explain::Cause;
 use crate::queue::Urgency;
 use crate::{Kind, ObjectName};
 
 /// Changes of statuses within so long are looked at together.
 const TOGETHER: Duration = Duration::from_millis(25);
+/// The same while more primaries than [`CROWD`] wait for that: what is gained is time for all.
+const TOGETHER_IN_A_CROWD: Duration = Duration::from_millis(250);
+const CROWD: usize = 50;
 
 impl Cache {
     /// Takes in an object that the watch delivered, and queues whoever it concerns.
-    pub(super) fn arrived(&self, kind: &Kind, stored: Stored) {
-        let stored = Arc::new(stored);
+    pub(super) fn arrived(&self, kind: &Kind, object: &Delivered) {
+        if !self.is_news(kind, object) {
+            return;
+        }
+        let stored = Arc::new(Stored::new(object, &self.shares));
         let mut inner = self.lock();
         let Inner { stores, index, statuses, .. } = &mut *inner;
         let Some(store) = stores.get_mut(kind) else { return };
-        store.seen(&stored.name);
-        if !store.is_news(&stored) {
+        // Meanwhile we may have written it ourselves.
+        if !store.is_news(&stored.name, stored.resource_version) {
             return;
         }
         let old = store.entries.get(&stored.name).cloned();
@@ -44,10 +50,22 @@ impl Cache {
                 // A list holds what was there before.
                 (true, _) => self.queue.add_with(key, Urgency::Routine),
                 // A status is the work of some controller, which seldom writes only one.
-                (false, true) => self.queue.add_after(key, TOGETHER),
+                (false, true) => {
+                    let crowd = self.queue.is_crowded(TOGETHER_IN_A_CROWD, CROWD);
+                    self.queue.add_after(key, if crowd { TOGETHER_IN_A_CROWD } else { TOGETHER });
+                }
                 (false, false) => self.queue.add_with(key, Urgency::Change),
             }
         }
+    }
+
+    /// Notes that an object was delivered; whether it is newer than what is known.
+    fn is_news(&self, kind: &Kind, object: &Delivered) -> bool {
+        let mut inner = self.lock();
+        let Some(store) = inner.stores.get_mut(kind) else { return false };
+        let name = object.name();
+        store.seen(&name);
+        store.is_news(&name, object.version())
     }
 
     /// Removes an object that the watch says is gone, and queues whoever it concerns.
@@ -156,7 +174,7 @@ impl Cache {
         store.fetching.remove(name);
         store.failed.remove(name);
         match stored.map(Arc::new) {
-            Some(stored) if store.is_news(&stored) => store.put(stored),
+            Some(stored) if store.is_news(name, stored.resource_version) => store.put(stored),
             Some(_) => {}
             None => store.others_remove(name),
         }

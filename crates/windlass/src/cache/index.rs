@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::few::Few;
 use super::{Read, Reads, Stored};
+use crate::hash::seeded;
 use crate::queue::Tenant;
 use crate::{Kind, ObjectName};
 
@@ -26,13 +27,15 @@ pub(super) struct Index {
     primaries: Vec<Kind>,
     by_name: BTreeMap<Kind, BTreeMap<ObjectName, Few<PrimaryKey>>>,
     selectors: BTreeMap<Kind, BTreeMap<PrimaryKey, Few<Read>>>,
-    by_uid: BTreeMap<String, Few<PrimaryKey>>,
+    /// By a hash of the uid.
+    by_uid: BTreeMap<u64, Few<PrimaryKey>>,
     records: BTreeMap<PrimaryKey, Record>,
 }
 
 #[derive(Debug, Default)]
 struct Record {
-    uid: String,
+    /// A hash of it.
+    uid: u64,
     reads: Reads,
     unwatched: BTreeSet<(Kind, ObjectName)>,
 }
@@ -56,28 +59,36 @@ impl Index {
 
     /// Records one read at once, so that a change that comes while the plan runs is not missed.
     pub(super) fn add(&mut self, reader: &PrimaryKey, read: &Read) {
-        if !self.records.entry(reader.clone()).or_default().reads.insert(read.clone()) {
+        let known = self.records.get(reader).is_some_and(|record| record.reads.contains(read));
+        if known {
             return;
         }
+        self.records.entry(reader.clone()).or_default().reads.insert(read.clone());
         match read {
             Read::Named { kind, name } => {
                 let names = self.by_name.entry(kind.clone()).or_default();
                 names.entry(name.clone()).or_default().insert(reader.clone());
             }
-            Read::Selected { kind, .. } => {
-                let readers = self.selectors.entry(kind.clone()).or_default();
+            Read::Selected(selection) => {
+                let readers = self.selectors.entry(selection.kind.clone()).or_default();
                 readers.entry(reader.clone()).or_default().insert(read.clone());
             }
         }
     }
 
+    /// A read as it is recorded.
+    pub(super) fn known(&self, reader: &PrimaryKey, read: &Read) -> Option<Read> {
+        self.records.get(reader)?.reads.get(read).cloned()
+    }
+
     /// Replaces a record by that of the plan just made.
     pub(super) fn replace(&mut self, reader: &PrimaryKey, uid: &str, reads: &Reads) {
+        let uid = seeded(uid);
         let record = self.records.entry(reader.clone()).or_default();
         if record.uid != uid {
-            let old = std::mem::replace(&mut record.uid, uid.to_owned());
+            let old = std::mem::replace(&mut record.uid, uid);
             remove(&mut self.by_uid, &old, reader);
-            self.by_uid.entry(uid.to_owned()).or_default().insert(reader.clone());
+            self.by_uid.entry(uid).or_default().insert(reader.clone());
         }
         let record = self.records.entry(reader.clone()).or_default();
         let stale: Vec<Read> = record.reads.difference(reads).cloned().collect();
@@ -173,7 +184,7 @@ impl Index {
             }
         }
         for owner in &stored.owners {
-            let owners = self.by_uid.get(owner.as_ref()).into_iter().flatten();
+            let owners = self.by_uid.get(owner).into_iter().flatten();
             let wants = |key: &&PrimaryKey| {
                 let record = self.records.get(*key);
                 record.is_none_or(|record| !record.ignores(kind, &stored.name))
@@ -193,8 +204,8 @@ impl Index {
                     remove(names, name, reader);
                 }
             }
-            Read::Selected { kind, .. } => {
-                if let Some(readers) = self.selectors.get_mut(kind)
+            Read::Selected(selection) => {
+                if let Some(readers) = self.selectors.get_mut(&selection.kind)
                     && let Some(reads) = readers.get_mut(reader)
                 {
                     reads.remove(read);

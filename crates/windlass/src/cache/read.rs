@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
-use kube::core::{Selector, SelectorExt as _};
+use kube::core::{Expression, Selector};
 
 use super::Stored;
 use crate::{Kind, ObjectName};
@@ -17,9 +18,18 @@ pub(crate) type Reads = BTreeSet<Read>;
 pub(crate) enum Read {
     /// One object by its name, whether it was there or not.
     Named { kind: Kind, name: ObjectName },
-    /// All objects that match a selector, in one namespace or in all. `text` is the selector's written form, by
-    /// which reads are told apart.
-    Selected { kind: Kind, namespace: Option<String>, text: String, selector: Selector },
+    /// All objects that match a selector, in one namespace or in all.
+    Selected(Arc<Selection>),
+}
+
+/// What is selected.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) kind: Kind,
+    pub(crate) namespace: Option<String>,
+    /// The selector's written form, by which selections are told apart.
+    pub(crate) text: String,
+    pub(crate) expressions: Vec<Expression>,
 }
 
 impl Read {
@@ -28,12 +38,15 @@ impl Read {
     }
 
     pub(crate) fn selected(kind: Kind, namespace: Option<String>, selector: Selector) -> Self {
-        Self::Selected { kind, namespace, text: selector.to_string(), selector }
+        let text = selector.to_string();
+        let expressions = selector.into_iter().collect();
+        Self::Selected(Arc::new(Selection { kind, namespace, text, expressions }))
     }
 
     pub(crate) fn kind(&self) -> &Kind {
         match self {
-            Self::Named { kind, .. } | Self::Selected { kind, .. } => kind,
+            Self::Named { kind, .. } => kind,
+            Self::Selected(selection) => &selection.kind,
         }
     }
 
@@ -41,7 +54,7 @@ impl Read {
     pub(crate) fn namespace(&self) -> Option<&str> {
         match self {
             Self::Named { name, .. } => Some(&name.namespace),
-            Self::Selected { namespace, .. } => namespace.as_deref(),
+            Self::Selected(selection) => selection.namespace.as_deref(),
         }
     }
 
@@ -49,9 +62,9 @@ impl Read {
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         match self {
             Self::Named { name, .. } => stored.name == *name,
-            Self::Selected { namespace, selector, .. } => {
-                namespace.as_ref().is_none_or(|namespace| *namespace == stored.name.namespace)
-                    && selector.matches(&stored.labels)
+            Self::Selected(selection) => {
+                selection.namespace.as_ref().is_none_or(|namespace| *namespace == stored.name.namespace)
+                    && stored.labels.match_all(&selection.expressions)
             }
         }
     }
@@ -59,7 +72,10 @@ impl Read {
     fn key(&self) -> (&Kind, Option<&ObjectName>, Option<&String>, &str) {
         match self {
             Self::Named { kind, name } => (kind, Some(name), None, ""),
-            Self::Selected { kind, namespace, text, .. } => (kind, None, namespace.as_ref(), text),
+            Self::Selected(selection) => {
+                let Selection { kind, namespace, text, .. } = &**selection;
+                (kind, None, namespace.as_ref(), text)
+            }
         }
     }
 }
@@ -68,7 +84,8 @@ impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named { kind, name } => write!(f, "{kind} {name}"),
-            Self::Selected { kind, namespace, text, .. } => {
+            Self::Selected(selection) => {
+                let Selection { kind, namespace, text, .. } = &**selection;
                 write!(f, "{}", kind.plural())?;
                 match namespace {
                     Some(namespace) => write!(f, " in {namespace}")?,

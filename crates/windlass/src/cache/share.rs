@@ -1,23 +1,34 @@
 //! The share that our own field managers have in an object, out of its managedFields.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::core::Expression;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::{Read, Stored};
+use super::{Labels, Read, Stored, labels};
 use crate::MANAGED_BY;
+use crate::hash::{Entries, Hashed, Key, seeded};
 use crate::packed::{Models, Packed};
 
 /// The fields that one of our operators has applied, in the form of `FieldsV1`: `f:` fields, `k:` list items by
 /// their keys, `v:` items of sets.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Share {
     pub(crate) manager: String,
     pub(crate) fields: Value,
+}
+
+/// Of what is equal there is one copy.
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.manager == other.manager && self.fields == other.fields
+    }
 }
 
 /// Makes shares, and what else of objects is mostly alike. It keeps one copy of what is equal: the children of a
@@ -25,12 +36,11 @@ pub(crate) struct Share {
 #[derive(Debug)]
 pub(crate) struct Shares {
     operators: BTreeSet<String>,
-    known: Mutex<BTreeMap<String, Arc<Share>>>,
-    labels: Mutex<HashMap<u64, Weak<Labels>>>,
+    /// By a hash of the fields and one of the manager.
+    known: Mutex<HashMap<(u64, u64), Arc<Share>>>,
+    labels: labels::Known,
     models: Models,
 }
-
-type Labels = BTreeMap<String, String>;
 
 impl Shares {
     pub(crate) fn new(operators: BTreeSet<String>) -> Self {
@@ -39,20 +49,8 @@ impl Shares {
     }
 
     /// These labels; one copy of those that are equal.
-    pub(super) fn labels(&self, labels: Labels) -> Arc<Labels> {
-        let mut hasher = DefaultHasher::new();
-        labels.hash(&mut hasher);
-        let mut known = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() == known.capacity() {
-            known.retain(|_, labels| labels.strong_count() > 0);
-        }
-        let slot = known.entry(hasher.finish()).or_default();
-        if let Some(same) = slot.upgrade().filter(|one| **one == labels) {
-            return same;
-        }
-        let labels = Arc::new(labels);
-        *slot = Arc::downgrade(&labels);
-        labels
+    pub(super) fn labels(&self, labels: &BTreeMap<String, String>) -> Labels {
+        self.labels.labels(labels)
     }
 
     /// The text of an object of this kind.
@@ -61,25 +59,29 @@ impl Shares {
     }
 
     /// Our share in an object with these managedFields.
-    pub(crate) fn of(&self, managed_fields: Vec<ManagedFieldsEntry>) -> Option<Arc<Share>> {
-        let applied = |entry: &ManagedFieldsEntry| {
-            entry.operation.as_deref() == Some("Apply")
-                && entry.subresource.as_deref().unwrap_or_default().is_empty()
-                && entry.manager.as_ref().is_some_and(|manager| self.operators.contains(manager))
-        };
-        let entry = managed_fields.into_iter().find(applied)?;
-        let mut fields = entry.fields_v1?.0;
-        // Owner references are compared by themselves; with the owner's uid in it, no two shares would be equal.
-        if let Some(metadata) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) {
-            metadata.remove("f:ownerReferences");
-        }
-        let share = Share { manager: entry.manager.unwrap_or_default(), fields };
-        let text = format!("{} {}", share.manager, share.fields);
+    pub(crate) fn of(&self, managed_fields: &RawValue) -> Option<Arc<Share>> {
+        let entries: Vec<Entry<'_>> = serde_json::from_str(managed_fields.get()).ok()?;
+        let entry = entries.into_iter().find(|entry| {
+            entry.operation == "Apply"
+                && entry.subresource.is_empty()
+                && self.operators.contains(entry.manager.as_ref())
+        })?;
+        let fields = entry.fields_v1?.get();
+        let hash = serde_json::from_str::<FieldsHash>(fields).ok()?.0;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() > 1024 {
+        if let Some(share) = known.get(&(hash, seeded(&entry.manager))) {
+            return Some(Arc::clone(share));
+        }
+        let mut tree: Value = serde_json::from_str(fields).ok()?;
+        if let Some(metadata) = tree.get_mut(METADATA).and_then(Value::as_object_mut) {
+            metadata.remove(OWNERS);
+        }
+        let share = Arc::new(Share { manager: entry.manager.into_owned(), fields: tree });
+        if known.len() == known.capacity() {
             known.retain(|_, share| Arc::strong_count(share) > 1);
         }
-        Some(Arc::clone(known.entry(text).or_insert_with(|| Arc::new(share))))
+        known.insert((hash, seeded(&share.manager)), Arc::clone(&share));
+        Some(share)
     }
 
     /// Whether an operator of this process made the object.
@@ -89,12 +91,69 @@ impl Shares {
 
     /// Whether a read selects only among what operators of this process made, which is always kept.
     pub(crate) fn covers(&self, read: &Read) -> bool {
-        let Read::Selected { selector, .. } = read else {
+        let Read::Selected(selection) = read else {
             return true;
         };
-        selector.clone().into_iter().any(|expression| match expression {
-            Expression::Equal(label, value) => label == MANAGED_BY && self.operators.contains(&value),
+        selection.expressions.iter().any(|expression| match expression {
+            Expression::Equal(label, value) => label == MANAGED_BY && self.operators.contains(value),
             _ => false,
         })
+    }
+}
+
+/// Owner references are compared by themselves; with the owner's uid in it, no two shares would be equal.
+const OWNERS: &str = "f:ownerReferences";
+const METADATA: &str = "f:metadata";
+
+/// One manager's entry in managedFields.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subresource: Cow<'a, str>,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields_v1: Option<&'a RawValue>,
+}
+
+/// A hash of an entry's fields but [`OWNERS`].
+struct FieldsHash(u64);
+
+impl<'de> Deserialize<'de> for FieldsHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor { within: None }).map(|hash| Self(hash.0))
+    }
+}
+
+/// Walks through fields, at first those of the whole object.
+struct FieldsVisitor {
+    within: Option<&'static str>,
+}
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Hashed;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Hashed, A::Error> {
+        let mut entries = Entries::default();
+        while let Some(key) = map.next_key::<Key<'de>>()? {
+            match (self.within, &*key) {
+                (None, METADATA) => {
+                    let raw: &'de RawValue = map.next_value()?;
+                    let mut metadata = serde_json::Deserializer::from_str(raw.get());
+                    let hash = metadata.deserialize_map(Self { within: Some(METADATA) });
+                    entries.add(&key, &hash.map_err(serde::de::Error::custom)?);
+                }
+                (Some(METADATA), OWNERS) => drop(map.next_value::<IgnoredAny>()?),
+                _ => entries.add(&key, &map.next_value()?),
+            }
+        }
+        Ok(entries.finish())
     }
 }

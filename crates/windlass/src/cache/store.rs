@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::few::Few;
 use super::{Lookup, PrimaryKey, Scope, Stored};
+use crate::hash::seeded;
 use crate::{Kind, ObjectName};
 
 #[derive(Debug, Default)]
@@ -30,7 +31,8 @@ pub(super) struct Store {
     pub(super) failed: BTreeMap<ObjectName, String>,
     /// On demand: how often we have written each.
     pub(super) fact_versions: BTreeMap<ObjectName, u64>,
-    by_owner: BTreeMap<Box<str>, Few<ObjectName>>,
+    /// By a hash of the owner's uid.
+    by_owner: BTreeMap<u64, Few<ObjectName>>,
 }
 
 /// One watch, and what it has brought.
@@ -83,6 +85,11 @@ impl Store {
         self.watches_of(namespace).all(|watched| watched.loaded)
     }
 
+    /// Whether what is known of a namespace, or of all of them, is all there is, and kept up to date.
+    pub(super) fn goes_well(&self, namespace: Option<&str>) -> bool {
+        self.watches_of(namespace).all(|watched| watched.loaded && watched.error.is_none())
+    }
+
     /// Whether some objects exist that are not kept.
     pub(super) fn has_others(&self) -> bool {
         self.watches.values().any(|watched| !watched.others.is_empty())
@@ -114,21 +121,20 @@ impl Store {
     }
 
     pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = Arc<Stored>> {
-        let names = self.by_owner.get(uid).into_iter().flatten();
+        let names = self.by_owner.get(&seeded(uid)).into_iter().flatten();
         names.filter_map(|name| self.entries.get(name)).map(Arc::clone)
     }
 
     /// Whether an object is newer than what is known of it: watches lag behind the answers to our own writes.
-    pub(super) fn is_news(&self, stored: &Stored) -> bool {
-        let newer = |now: &Arc<Stored>| stored.resource_version > now.resource_version;
-        stored.resource_version == 0 || self.entries.get(&stored.name).is_none_or(newer)
+    pub(super) fn is_news(&self, name: &ObjectName, version: u64) -> bool {
+        version == 0 || self.entries.get(name).is_none_or(|now| version > now.resource_version)
     }
 
     pub(super) fn put(&mut self, stored: Arc<Stored>) {
         self.remove(&stored.name);
         self.seen(&stored.name);
         for owner in &stored.owners {
-            self.by_owner.entry(owner.clone()).or_default().insert(stored.name.clone());
+            self.by_owner.entry(*owner).or_default().insert(stored.name.clone());
         }
         self.entries.insert(stored.name.clone(), stored);
     }

@@ -1,16 +1,19 @@
 //! One object as the cache keeps it.
 
-use std::collections::BTreeMap;
+mod head;
+
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use kube::api::DynamicObject;
+use kube::ResourceExt as _;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Share, Shares, Undecodable};
+use self::head::{Head, without};
+use super::{Delivered, Labels, Share, Shares, Undecodable};
 use crate::ObjectName;
-use crate::annotation::OWNER;
-use crate::hash::quick_hash;
+use crate::hash::seeded;
 use crate::packed::Packed;
 
 /// An object as the cache keeps it: as packed text, and without managedFields other than the share of this process'
@@ -21,8 +24,11 @@ pub(crate) struct Stored {
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
     pub(crate) deleting: bool,
-    pub(crate) labels: Arc<BTreeMap<String, String>>,
-    pub(crate) owners: Vec<Box<str>>,
+    pub(crate) labels: Labels,
+    /// Hashes of the uids of its owners.
+    pub(super) owners: Box<[u64]>,
+    /// A hash of what it says of its owners.
+    ownership: u64,
     pub(crate) share: Option<Arc<Share>>,
     body: Packed,
     content: u64,
@@ -30,45 +36,32 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    pub(crate) fn new(object: DynamicObject, shares: &Shares) -> Self {
-        let DynamicObject { types, mut metadata, mut data } = object;
-        let share = shares.of(metadata.managed_fields.take().unwrap_or_default());
-        let owners = metadata.owner_references.iter().flatten();
-        let beyond = metadata.labels.iter().flatten();
-        let beyond = beyond.filter(|(label, _)| *label == OWNER).map(|(_, uid)| uid.as_str().into());
-        let owners = owners.map(|owner| owner.uid.as_str().into()).chain(beyond).collect();
-        let resource_version = metadata.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or(0);
-        if let Some(types) = types {
-            data["apiVersion"] = types.api_version.into();
-            data["kind"] = types.kind.into();
-        }
-        // Hashed without what changes at every write and means nothing.
-        let version = metadata.resource_version.take();
-        data["metadata"] = serde_json::to_value(&metadata).unwrap_or_default();
-        let status = data.as_object_mut().and_then(|data| data.remove("status")).unwrap_or_default();
-        let content = quick_hash(&data);
-        let status_hash = quick_hash(&status);
-        if !status.is_null() {
-            data["status"] = status;
-        }
-        if let Some(version) = version {
-            data["metadata"]["resourceVersion"] = version.into();
-        }
+    pub(crate) fn new(object: &Delivered, shares: &Shares) -> Self {
+        let text = object.text();
+        // What is no object in form is kept nevertheless: whoever decodes it says what is wrong.
+        let read: Head<'_> = serde_json::from_str(text).unwrap_or_default();
+        let body = match read.managed_fields {
+            Some(fields) => Cow::Owned(without(text, "managedFields", fields.get())),
+            None => Cow::Borrowed(text),
+        };
         Self {
-            name: ObjectName {
-                namespace: metadata.namespace.unwrap_or_default(),
-                name: metadata.name.unwrap_or_default(),
-            },
-            uid: metadata.uid.unwrap_or_default().into(),
-            resource_version,
-            deleting: metadata.deletion_timestamp.is_some(),
-            labels: shares.labels(metadata.labels.unwrap_or_default()),
-            owners,
-            share,
-            body: shares.pack(data["kind"].as_str().unwrap_or_default(), &data.to_string()),
-            content,
-            status: status_hash,
+            name: object.name(),
+            uid: object.uid().unwrap_or_default().into(),
+            resource_version: object.version(),
+            deleting: read.deleting,
+            owners: read.owners.into(),
+            ownership: read.ownership,
+            share: read.managed_fields.and_then(|fields| shares.of(fields)),
+            body: shares.pack(&read.kind, &body),
+            labels: shares.labels(&read.labels),
+            content: read.content,
+            status: read.status,
         }
+    }
+
+    /// An object that was made here.
+    pub(crate) fn made<T: Serialize>(object: &T, shares: &Shares) -> Self {
+        Self::new(&Delivered::made(object), shares)
     }
 
     pub(crate) fn decode<K: DeserializeOwned>(&self) -> Result<K, Undecodable> {
@@ -92,7 +85,17 @@ impl Stored {
 
     /// Whether nothing other than the status differs.
     pub(crate) fn same_but_status(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.content == other.content && self.share == other.share
+        self.content == other.content && self.uid == other.uid && self.share == other.share
+    }
+
+    /// Whether the object of this uid is one of its owners.
+    pub(crate) fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.contains(&seeded(uid))
+    }
+
+    /// A hash of what it says of its owners.
+    pub(crate) fn ownership_hash(&self) -> u64 {
+        self.ownership
     }
 
     /// How much text is kept.

@@ -34,11 +34,11 @@ impl Fixture {
     }
 
     fn stored(&self, object: &Value) -> Stored {
-        Stored::new(serde_json::from_value(object.clone()).unwrap(), self.cache.shares())
+        Stored::made(object, self.cache.shares())
     }
 
     fn arrived(&self, object: &Value) {
-        self.cache.arrived(&self.kind, self.stored(object));
+        self.cache.arrived(&self.kind, &Delivered::made(object));
     }
 
     fn gone(&self, object: &Value) {
@@ -135,7 +135,7 @@ async fn an_older_event_does_not_undo_our_own_write() {
     let fixture = Fixture::new(&[]);
     fixture.named("writer", "a");
     fixture.named("bystander", "a");
-    let written = serde_json::from_value(object("a", 9, json!({}))).unwrap();
+    let written = &Delivered::made(&object("a", 9, json!({})));
     fixture.cache.wrote(&key("writer"), &fixture.kind, written);
     assert_eq!(fixture.queued().await, ["bystander"], "the writer has seen its own write");
     fixture.arrived(&object("a", 8, json!({})));
@@ -148,7 +148,7 @@ async fn an_older_event_does_not_undo_our_own_write() {
 #[test]
 fn a_first_status_is_only_a_status() {
     let shares = Shares::new(Default::default());
-    let stored = |tree: Value| Stored::new(serde_json::from_value(tree).unwrap(), &shares);
+    let stored = |tree: Value| Stored::made(&tree, &shares);
     let without = stored(object("a", 1, json!({})));
     let mut tree = object("a", 1, json!({}));
     tree["metadata"]["resourceVersion"] = "2".into();
@@ -191,7 +191,7 @@ async fn a_new_list_removes_what_is_gone_but_not_what_we_just_wrote() {
     fixture.arrived(&object("old", 1, json!({})));
     assert_eq!(fixture.queued().await, ["reader"]);
     fixture.cache.list_began(&fixture.kind, &None);
-    let written = serde_json::from_value(object("new", 5, json!({}))).unwrap();
+    let written = &Delivered::made(&object("new", 5, json!({})));
     fixture.cache.wrote(&key("reader"), &fixture.kind, written);
     fixture.cache.list_done(&fixture.kind, &None);
     assert_eq!(fixture.queued().await, ["reader"]);
@@ -253,7 +253,7 @@ async fn each_namespace_is_loaded_and_listed_by_itself() {
         for object in objects {
             let mut object = object.clone();
             object["metadata"]["namespace"] = namespace.into();
-            cache.arrived(&kind, Stored::new(serde_json::from_value(object).unwrap(), cache.shares()));
+            cache.arrived(&kind, &Delivered::made(&object));
         }
         cache.list_done(&kind, &scope);
     };

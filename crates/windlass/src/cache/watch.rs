@@ -9,7 +9,7 @@ use kube::core::Status;
 use kube::runtime::watcher;
 use windlass_machinery::Context;
 
-use super::{Cache, Scope, Stored};
+use super::{Cache, Delivered, Scope, Stored};
 use crate::metrics::Metrics;
 use crate::{Kind, ObjectName};
 
@@ -79,7 +79,7 @@ pub(crate) async fn fetch(cache: Arc<Cache>, client: Client, context: Context, k
     for failures in 0.. {
         match kind.api(&client, &name).get_opt(&name.name).await {
             Ok(found) => {
-                let stored = found.map(|object| Stored::new(object, cache.shares()));
+                let stored = found.map(|object: Delivered| Stored::new(&object, cache.shares()));
                 return cache.fetched(&kind, &name, stored);
             }
             Err(error) => {
@@ -94,14 +94,14 @@ pub(crate) async fn fetch(cache: Arc<Cache>, client: Client, context: Context, k
     }
 }
 
-fn take_in(cache: &Cache, kind: &Kind, scope: &Scope, event: watcher::Event<kube::api::DynamicObject>) {
+fn take_in(cache: &Cache, kind: &Kind, scope: &Scope, event: watcher::Event<Delivered>) {
     match event {
         watcher::Event::Init => cache.list_began(kind, scope),
         watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-            cache.arrived(kind, Stored::new(object, cache.shares()));
+            cache.arrived(kind, &object);
         }
         watcher::Event::InitDone => cache.list_done(kind, scope),
-        watcher::Event::Delete(object) => cache.gone(kind, &Stored::new(object, cache.shares())),
+        watcher::Event::Delete(object) => cache.gone(kind, &Stored::new(&object, cache.shares())),
     }
 }
 

@@ -11,6 +11,8 @@ use crate::packed::{Models, Packed};
 const PASSES: usize = 8;
 /// So many bytes are kept of all objects.
 const BUDGET: usize = 2 << 20;
+/// What a pass takes beside its text.
+const BESIDE: usize = 128;
 
 /// The records of all objects.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl Journal {
         let Ok(text) = serde_json::to_string(&trace.finish()) else { return };
         let packed = self.models.pack("pass", &text);
         let mut inner = self.lock();
-        inner.bytes += packed.size();
+        inner.bytes += packed.size() + BESIDE;
         inner.number += 1;
         let number = inner.number;
         inner.order.insert(number, key.clone());
@@ -85,7 +87,7 @@ impl Inner {
         let Some(passes) = self.objects.get_mut(key) else { return };
         if let Some((number, text)) = passes.pop_front() {
             self.order.remove(&number);
-            self.bytes -= text.size();
+            self.bytes -= text.size() + BESIDE;
         }
         if passes.is_empty() {
             self.objects.remove(key);

@@ -29,7 +29,7 @@ impl Cluster {
         let kind = Kind::of::<K>();
         let object = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": {"namespace": "n",
             "name": name, "uid": name, "resourceVersion": version.to_string()}, "data": {"text": text}});
-        let stored = Stored::new(serde_json::from_value(object).unwrap(), &Shares::new(Default::default()));
+        let stored = Stored::made(&object, &Shares::new(Default::default()));
         self.objects.borrow_mut().insert((kind, stored.name.clone()), Arc::new(stored));
     }
 

@@ -57,12 +57,10 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Puts an object as it would be into the picture.
-    pub(super) fn put(&self, kind: &Kind, object: Value) {
-        if let Ok(object) = serde_json::from_value::<DynamicObject>(object) {
-            let stored = Arc::new(Stored::new(object, &self.shares));
-            let key = (kind.clone(), stored.name.clone());
-            self.picture.lock().objects.insert(key, Lookup::Present(stored));
-        }
+    pub(super) fn put(&self, kind: &Kind, object: &Value) {
+        let stored = Arc::new(Stored::made(&object, &self.shares));
+        let key = (kind.clone(), stored.name.clone());
+        self.picture.lock().objects.insert(key, Lookup::Present(stored));
     }
 
     pub(super) fn differs(&self, kind: &Kind, desired: &Value, now: &Value) -> bool {
@@ -80,12 +78,12 @@ impl<'a> Snapshot<'a> {
                     let key = (kind.clone(), name.clone());
                     self.picture.lock().objects.insert(key, found);
                 }
-                Read::Selected { kind, namespace, text, .. } => {
-                    let params = ListParams::default().labels(text);
-                    let found = self.list(kind, namespace.as_deref(), &params).await?;
+                Read::Selected(selection) => {
+                    let params = ListParams::default().labels(&selection.text);
+                    let found = self.list(&selection.kind, selection.namespace.as_deref(), &params).await?;
                     let mut inner = self.picture.lock();
                     for stored in found {
-                        let key = (kind.clone(), stored.name.clone());
+                        let key = (selection.kind.clone(), stored.name.clone());
                         // What would be made or changed stays as it would be.
                         inner.objects.entry(key).or_insert_with(|| Lookup::Present(Arc::new(stored)));
                     }
@@ -110,7 +108,7 @@ impl<'a> Snapshot<'a> {
         let found = kind.api(self.client, name).get_opt(&name.name).await;
         let found = found.map_err(|error| failed(format!("{kind} {name}"), &error))?;
         Ok(found
-            .map_or(Lookup::Absent, |object| Lookup::Present(Arc::new(Stored::new(object, &self.shares)))))
+            .map_or(Lookup::Absent, |object| Lookup::Present(Arc::new(Stored::new(&object, &self.shares)))))
     }
 
     /// All objects of a kind; none where the cluster does not know the kind.
@@ -123,7 +121,7 @@ impl<'a> Snapshot<'a> {
         match kind.within(self.client, namespace).list(params).await {
             Ok(list) => {
                 let kept = list.items.into_iter();
-                Ok(kept.map(|object| Stored::new(object, &self.shares)).collect())
+                Ok(kept.map(|object| Stored::new(&object, &self.shares)).collect())
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(failed(kind.plural().to_owned(), &error)),
@@ -146,13 +144,16 @@ impl<'a> Snapshot<'a> {
         match found {
             None => object.metadata.uid = Some(NEW.into()),
             Some(live) => {
+                let live: DynamicObject = live
+                    .decode()
+                    .map_err(|error| failed(format!("{kind} {name}"), &kube::Error::SerdeError(error)))?;
                 let given = std::mem::replace(&mut object.metadata, live.metadata);
                 let annotations = given.annotations.unwrap_or_default();
                 object.metadata.annotations.get_or_insert_default().extend(annotations);
                 object.data["status"] = live.data["status"].clone();
             }
         }
-        Ok(Stored::new(object, &self.shares))
+        Ok(Stored::made(&object, &self.shares))
     }
 }
 

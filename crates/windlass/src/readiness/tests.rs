@@ -10,7 +10,7 @@ use crate::{Object, State};
 fn judge<K: Object>(object: Value) -> State {
     let mut object = object;
     object["metadata"]["name"] = "x".into();
-    let stored = Stored::new(serde_json::from_value(object).unwrap(), &Shares::new(Default::default()));
+    let stored = Stored::made(&object, &Shares::new(Default::default()));
     of(&Kind::of::<K>(), &stored).state
 }
 

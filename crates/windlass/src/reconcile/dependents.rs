@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::external::ignored;
-use super::memory::Agreement;
+use super::settlement::{Line, Observed, title};
 use super::{Findings, Pass};
 use crate::apply::{Action, ApplyError, decide, difference, difference_in_value};
-use crate::cache::{Lookup, Read, Stored};
+use crate::cache::{Delivered, Lookup, Read, Stored};
 use crate::controller::{Planned, Subject, UNDECLARED};
 use crate::hash::quick_hash;
 use crate::plan::Dependent;
 use crate::status::{HELD, MADE, Outcome, Status};
-use crate::{Condition, MANAGED_BY, ObjectName, State};
+use crate::{Condition, MANAGED_BY, State};
 
 /// What came of one dependent in one round.
 pub(super) struct Settled {
@@ -23,6 +24,10 @@ pub(super) struct Settled {
     pub(super) uid: Option<String>,
     /// Whether it counts although it was not asked to: it could not be brought into being.
     pub(super) matters: bool,
+    /// How it was observed, if it was there.
+    pub(super) seen: Option<Observed>,
+    /// A hash of all that the plan says of it, if that is how it is.
+    pub(super) planned: Option<u64>,
 }
 
 impl Pass<'_> {
@@ -34,8 +39,10 @@ impl Pass<'_> {
         findings: &mut Findings,
     ) -> bool {
         let previous = self.previous_status();
-        self.memory.keep_agreements(&planned.dependents);
+        let namespace = subject.owner().name.namespace.as_str();
         let mut conditions: Vec<Condition> = Vec::new();
+        let mut lines = Vec::with_capacity(planned.dependents.len());
+        findings.agreed = true;
         let mut seen = BTreeSet::new();
         let mut wrote = false;
         let may_reach_out = self.hold(subject, planned, findings).await;
@@ -46,29 +53,31 @@ impl Pass<'_> {
             }
             let settled = if !seen.insert((&dependent.kind, &dependent.name)) {
                 refused("DeclaredTwice", format!("{} {} is planned twice", dependent.kind, dependent.name))
-            } else if let Some(message) =
-                self.controller.declared().refuse(dependent, &subject.owner().name.namespace)
-            {
+            } else if let Some(message) = self.controller.declared().refuse(dependent, namespace) {
                 refused(UNDECLARED, message)
             } else if !may_reach_out && self.controller.declared().holds(dependent, subject.owner()) {
                 let message = "waiting until the primary says that it has to be cleaned up".to_owned();
                 refused_with(Condition::pending("Finalizer", message))
             } else {
                 let held = self.held(dependent, planned, &conditions);
-                self.settle(subject, dependent, held, &previous, findings).await
+                self.settle(subject, dependent, held, previous, findings).await
             };
             wrote |= settled.wrote;
             conditions.push(settled.condition.clone());
             let mut attributes = settled.condition.attributes.clone();
             attributes.extend(settled.uid.map(|uid| (MADE.to_owned(), uid)));
-            findings.outcomes.push(Outcome {
+            let outcome = Outcome {
                 type_name: dependent.type_name().to_owned(),
-                name: title(subject, dependent),
+                name: title(namespace, &dependent.name),
                 counts: dependent.config.checked_for_readiness || settled.matters || !settled.observed,
                 condition: settled.condition,
                 attributes,
-            });
+            };
+            findings.agreed &= !dependent.kind.is_external() && (!settled.wrote || settled.planned.is_some());
+            lines.push(Line::new(dependent, settled.seen, settled.planned).telling(&outcome));
+            findings.outcomes.push(outcome);
         }
+        self.memory.keep_lines(lines);
         wrote
     }
 
@@ -81,7 +90,7 @@ impl Pass<'_> {
             self.note_trouble(kind, self.own_namespace(), findings);
         }
         for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
-            let made_here = stored.labels.get(MANAGED_BY) == Some(operator)
+            let made_here = stored.labels.get(MANAGED_BY) == Some(operator.as_str())
                 || stored.share.as_ref().is_some_and(|share| share.manager == *operator);
             if stored.deleting || !made_here || planned.contains(&(&kind, &stored.name)) {
                 continue;
@@ -117,13 +126,17 @@ impl Pass<'_> {
         previous: &Status,
         findings: &mut Findings,
     ) -> Settled {
-        let remembered = previous.entry(dependent.type_name(), &title(subject, dependent).name);
+        let title = title(&subject.owner().name.namespace, &dependent.name);
+        let remembered = previous.entry(dependent.type_name(), &title.name);
         let remembered = remembered.and_then(|entry| entry.attributes.get(MADE)).filter(|_| dependent.once());
         if dependent.kind.is_external() {
             return self.settle_external(dependent, held, remembered.is_some(), findings).await;
         }
         let observed = match self.cache().named(self.key, &dependent.kind, &dependent.name) {
-            Lookup::Failed(error) => return refused("CannotObserve", error),
+            Lookup::Failed(error) => {
+                findings.agreed = false;
+                return refused("CannotObserve", error);
+            }
             Lookup::Loading => {
                 self.note_loading(&dependent.kind, findings);
                 let message = format!("{} are being loaded", dependent.kind.plural());
@@ -132,8 +145,10 @@ impl Pass<'_> {
             Lookup::Absent => None,
             Lookup::Present(stored) => Some(stored),
         };
+        let seen = observed.as_deref().map(Observed::of);
         if self.wishes.ignores(dependent) {
             return Settled {
+                seen,
                 observed: observed.is_some(),
                 uid: remembered.cloned(),
                 matters: false,
@@ -151,7 +166,7 @@ impl Pass<'_> {
         if let Some(held) = held
             && !matches!(action, Action::Nothing | Action::Leave(_))
         {
-            return Settled { observed: observed.is_some(), matters: true, ..refused_with(held) };
+            return Settled { seen, observed: observed.is_some(), matters: true, ..refused_with(held) };
         }
         let written = match (&action, observed.as_deref()) {
             (Action::Nothing, _) => {
@@ -160,7 +175,12 @@ impl Pass<'_> {
             }
             (Action::Leave(condition), _) => {
                 let uid = remembered.cloned();
-                return Settled { observed: observed.is_some(), uid, ..refused_with(condition.clone()) };
+                return Settled {
+                    seen,
+                    observed: observed.is_some(),
+                    uid,
+                    ..refused_with(condition.clone())
+                };
             }
             (Action::Create, _) => Some(self.create(dependent).await),
             (Action::RepairOwner, Some(now)) => {
@@ -174,63 +194,45 @@ impl Pass<'_> {
         };
         let wrote = written.is_some();
         let observed = match written {
-            Some(Ok(object)) => Some(self.cache().wrote(self.key, &dependent.kind, object)),
+            Some(Ok(object)) => Some(self.cache().wrote(self.key, &dependent.kind, &object)),
             Some(Err(condition)) => {
                 // A fight is over when somebody gives in, not after a pause.
                 findings.retry |= condition.reason != FIGHTING;
-                return Settled { observed: observed.is_some(), ..refused_with(condition) };
+                return Settled { seen, observed: observed.is_some(), ..refused_with(condition) };
             }
             None => observed,
         };
-        let condition = match observed.as_deref() {
-            None => Condition::ready(),
-            Some(now) if action == Action::Nothing => self.agree(dependent, planned, now, agreement),
-            Some(now) => dependent.judge(now),
+        // What was just written is mostly as planned, and need not be compared again.
+        let agreed = match observed.as_deref() {
+            None => false,
+            Some(now) if wrote => {
+                let remembered = remembered.is_some();
+                decide(dependent, Some(now), subject.owner(), remembered, adopt) == Action::Nothing
+            }
+            Some(_) => action == Action::Nothing,
         };
+        let judged = observed.as_deref().map(|now| {
+            let known = agreement.and_then(|before| before.judged(now));
+            known.unwrap_or_else(|| dependent.judge(now))
+        });
         Settled {
-            condition,
+            condition: judged.unwrap_or_else(Condition::ready),
             observed: observed.is_some(),
             wrote,
+            seen: observed.as_deref().map(Observed::of),
+            planned: agreed.then_some(planned),
             uid: observed.filter(|_| dependent.once()).map(|now| now.uid.to_string()),
             matters: false,
         }
     }
 
-    /// That an object was found as planned before, and nothing has changed since.
-    fn agreement(&self, dependent: &Dependent, planned: u64, now: &Stored) -> Option<Agreement> {
-        let before = self.memory.agreement(&dependent.kind, &dependent.name)?;
-        let same = before.planned == planned && before.content == now.content_hash();
-        (same && before.share == now.share && !now.deleting).then_some(before)
+    /// What was found of an object that was as planned, if neither has changed since.
+    fn agreement(&self, dependent: &Dependent, planned: u64, now: &Stored) -> Option<Line> {
+        let before = self.memory.line(&dependent.kind, &dependent.name)?;
+        before.still_holds(now, planned).then_some(before)
     }
 
-    /// Remembers that an object is as planned; what is to be said of it.
-    fn agree(
-        &self,
-        dependent: &Dependent,
-        planned: u64,
-        now: &Stored,
-        before: Option<Agreement>,
-    ) -> Condition {
-        let status = now.status_hash();
-        if let Some((judged, condition)) = before.and_then(|before| before.judged)
-            && judged == status
-        {
-            return condition.map_or_else(Condition::ready, |condition| *condition);
-        }
-        let condition = dependent.judge(now);
-        let said = Some(&condition).filter(|said| **said != Condition::ready()).cloned().map(Box::new);
-        self.memory.agreed(Agreement {
-            kind: dependent.kind.clone(),
-            name: dependent.name.clone(),
-            planned,
-            content: now.content_hash(),
-            share: now.share.clone(),
-            judged: dependent.judged_by_kind().then_some((status, said)),
-        });
-        condition
-    }
-
-    async fn create(&self, dependent: &Dependent) -> Result<kube::api::DynamicObject, Condition> {
+    async fn create(&self, dependent: &Dependent) -> Result<Delivered, Condition> {
         match self.requests.create(dependent).await {
             Err(conflict) if conflict.is_conflict() => {
                 // It is there, although the watch has not said so yet: judge it in the next round.
@@ -247,7 +249,7 @@ impl Pass<'_> {
         &self,
         dependent: &Dependent,
         observed: &Stored,
-    ) -> Option<Result<kube::api::DynamicObject, Condition>> {
+    ) -> Option<Result<Delivered, Condition>> {
         let (kind, name) = (&dependent.kind, &dependent.name);
         let mut writes = self.memory.writes(kind, name, quick_hash(&dependent.desired));
         if writes.settled == Some(observed.content_hash()) {
@@ -277,7 +279,7 @@ impl Pass<'_> {
             Ok(object) => {
                 writes.conflict = None;
                 writes.add();
-                let stored = Stored::new(object.clone(), self.cache().shares());
+                let stored = Stored::new(&object, self.cache().shares());
                 let fields = stored.share.as_ref().map(|share| &share.fields);
                 let differs = fields
                     .is_some_and(|share| difference(&dependent.desired, &stored.value(), share).is_some());
@@ -298,7 +300,8 @@ impl Pass<'_> {
             Err(error) => Err(error),
             // Nobody owns the fields: they are taken away, not set otherwise. Whoever does it may own others.
             Ok(object) => {
-                let entries = object.metadata.managed_fields.unwrap_or_default();
+                let whole = object.decode::<DynamicObject>().ok();
+                let entries = whole.and_then(|whole| whole.metadata.managed_fields).unwrap_or_default();
                 let others = entries
                     .into_iter()
                     .filter(|entry| entry.manager.as_deref() != Some(self.requests.manager()))
@@ -337,19 +340,10 @@ impl From<ApplyError> for Condition {
     }
 }
 
-/// What a dependent is called in the status: with its namespace where that is not the primary's.
-fn title(subject: &dyn Subject, dependent: &Dependent) -> ObjectName {
-    let name = &dependent.name;
-    if name.namespace.is_empty() || name.namespace == subject.owner().name.namespace {
-        return name.clone();
-    }
-    ObjectName::new(name.namespace.clone(), name.to_string())
-}
-
 pub(super) fn refused(reason: &str, message: String) -> Settled {
     refused_with(Condition::failed(reason, message))
 }
 
 pub(super) fn refused_with(condition: Condition) -> Settled {
-    Settled { condition, observed: false, wrote: false, uid: None, matters: true }
+    Settled { condition, observed: false, wrote: false, uid: None, matters: true, seen: None, planned: None }
 }

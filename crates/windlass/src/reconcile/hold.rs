@@ -159,7 +159,7 @@ impl Pass<'_> {
         let finalizer = ledger.finalizer.then(|| finalizer(self.controller.operator()));
         match self.requests.hold(kind, &self.stored, finalizer.as_deref(), &ledger.holds).await {
             Ok(object) => {
-                self.cache().wrote(self.key, kind, object);
+                self.cache().wrote(self.key, kind, &object);
                 true
             }
             // It is gone, and its own event is on the way.

@@ -7,10 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_machinery::Context;
 
-use crate::cache::{PrimaryKey, Share};
+use super::settlement::{Line, Settlement};
+use crate::cache::PrimaryKey;
 use crate::memo::Derived;
-use crate::plan::Dependent;
-use crate::{Condition, Kind, ObjectName};
+use crate::status::Outcome;
+use crate::world::Glimpse;
+use crate::{Kind, ObjectName};
 
 const LETTERS_AND_DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -44,6 +46,11 @@ impl Memories {
         moving.len()
     }
 
+    /// Whether something is still to be written of a primary's progress.
+    pub(super) fn is_unsaid(&self, key: &PrimaryKey) -> bool {
+        self.moving.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
     /// Notes that a primary's status is as it should be.
     pub(super) fn said(&self, key: &PrimaryKey) {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
@@ -56,9 +63,11 @@ pub(super) struct Memory(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    randoms: BTreeMap<(Box<str>, String), String>,
+    randoms: Vec<Random>,
     writes: BTreeMap<(Kind, ObjectName), Writes>,
-    agreements: Vec<Agreement>,
+    lines: Vec<Line>,
+    settlement: Option<Settlement>,
+    told: Option<(u64, Vec<Glimpse>)>,
     status_written: Option<Instant>,
     wrote: Option<Instant>,
     derived: Vec<Arc<Derived>>,
@@ -66,19 +75,11 @@ struct Inner {
     said: String,
 }
 
-/// A dependent that was found as planned. As long as neither the plan nor the object changes there is nothing to
-/// compare.
-#[derive(Clone)]
-pub(super) struct Agreement {
-    pub(super) kind: Kind,
-    pub(super) name: ObjectName,
-    /// A hash of all that the plan says of it.
-    pub(super) planned: u64,
-    /// How it was observed.
-    pub(super) content: u64,
-    pub(super) share: Option<Arc<Share>>,
-    /// A hash of the status, and what was said of it then by the rule for its kind, unless it was ready.
-    pub(super) judged: Option<(u64, Option<Box<Condition>>)>,
+/// Random text that was handed out.
+struct Random {
+    uid: Box<str>,
+    key: Box<str>,
+    text: Box<str>,
 }
 
 /// The writes to one dependent.
@@ -97,8 +98,13 @@ impl Memory {
     /// Random text that stays the same for one primary (not only of the same name) and key.
     pub(super) fn random(&self, context: &Context, uid: &str, key: &str, length: usize) -> String {
         let mut inner = self.lock();
-        let slot = inner.randoms.entry((uid.into(), key.into()));
-        slot.or_insert_with(|| context.text_of(LETTERS_AND_DIGITS, length)).clone()
+        if let Some(known) = inner.randoms.iter().find(|known| *known.uid == *uid && *known.key == *key) {
+            return known.text.to_string();
+        }
+        let text = context.text_of(LETTERS_AND_DIGITS, length);
+        inner.randoms.reserve_exact(1);
+        inner.randoms.push(Random { uid: uid.into(), key: key.into(), text: text.as_str().into() });
+        text
     }
 
     /// The writes of this content to a dependent; those of other content are forgotten.
@@ -137,28 +143,54 @@ impl Memory {
         }
     }
 
-    /// Remembers how a dependent is that is as planned.
-    pub(super) fn agreed(&self, agreement: Agreement) {
-        let mut inner = self.lock();
-        match inner.agreements.iter_mut().find(|known| known.is_of(&agreement.kind, &agreement.name)) {
-            Some(known) => *known = agreement,
-            None => inner.agreements.push(agreement),
-        }
+    /// What was found of a dependent in the last pass.
+    pub(super) fn line(&self, kind: &Kind, name: &ObjectName) -> Option<Line> {
+        self.lock().lines.iter().find(|line| line.is_of(kind, name)).cloned()
     }
 
-    /// How a dependent was when it was last found as planned.
-    pub(super) fn agreement(&self, kind: &Kind, name: &ObjectName) -> Option<Agreement> {
-        self.lock().agreements.iter().find(|known| known.is_of(kind, name)).cloned()
+    /// What was found of all dependents, in the order of the plan; whoever takes it gives it back.
+    pub(super) fn take_lines(&self) -> Vec<Line> {
+        std::mem::take(&mut self.lock().lines)
     }
 
-    /// Forgets all dependents but these.
-    pub(super) fn keep_agreements(&self, planned: &[Dependent]) {
-        let mut inner = self.lock();
-        if inner.agreements.len() > planned.len() {
-            inner.agreements.retain(|known| {
-                planned.iter().any(|dependent| known.is_of(&dependent.kind, &dependent.name))
-            });
-        }
+    /// What is to be told of all dependents of a primary in this namespace.
+    pub(super) fn outcomes(&self, namespace: &str) -> Vec<Outcome> {
+        self.lock().lines.iter().map(|line| line.outcome(namespace)).collect()
+    }
+
+    /// Remembers what was found of all dependents.
+    pub(super) fn keep_lines(&self, mut lines: Vec<Line>) {
+        lines.shrink_to_fit();
+        self.lock().lines = lines;
+    }
+
+    /// What the last pass rests on, if that is still to be told; whoever takes it gives it back.
+    pub(super) fn take_settlement(&self) -> Option<Settlement> {
+        self.lock().settlement.take()
+    }
+
+    /// After how long to plan again even if nothing changes.
+    pub(super) fn again(&self) -> Option<Duration> {
+        let again = self.lock().settlement.as_ref()?.again?;
+        Some(again.saturating_duration_since(Instant::now()))
+    }
+
+    /// Notes what the operator's own part of the status looked at, for a primary with this hash; nothing, if it cannot
+    /// be told when that changes.
+    pub(super) fn told(&self, primary: u64, glimpses: Option<Vec<Glimpse>>) {
+        self.lock().told = glimpses.map(|mut glimpses| {
+            glimpses.shrink_to_fit();
+            (primary, glimpses)
+        });
+    }
+
+    /// What the operator's own part of the status looked at; whoever takes it gives it back.
+    pub(super) fn take_told(&self) -> Option<(u64, Vec<Glimpse>)> {
+        self.lock().told.take()
+    }
+
+    pub(super) fn keep_settlement(&self, settlement: Settlement) {
+        self.lock().settlement = Some(settlement);
     }
 
     /// Whether something is other than what was said last; nothing, where all is well.
@@ -176,7 +208,10 @@ impl Memory {
     }
 
     pub(super) fn status_written(&self) {
-        self.lock().status_written = Some(Instant::now());
+        let mut inner = self.lock();
+        inner.status_written = Some(Instant::now());
+        // The plan may read the status.
+        inner.settlement = None;
     }
 
     /// Notes that dependents were written.
@@ -198,12 +233,6 @@ impl Memory {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Agreement {
-    fn is_of(&self, kind: &Kind, name: &ObjectName) -> bool {
-        self.name == *name && self.kind == *kind
     }
 }
 

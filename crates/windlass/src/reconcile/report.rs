@@ -7,8 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as Standard, Time
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::memory::{Memories, Memory};
 use super::{Findings, Next, Pass, Reconciler};
 use crate::annotation::PAUSED;
+use crate::cache::PrimaryKey;
 use crate::controller::{Subject, overlay, own_conditions};
 use crate::hash::quick_hash;
 use crate::{Kind, Status, event};
@@ -29,27 +31,45 @@ impl Pass<'_> {
     ) -> Result<Option<Duration>, ()> {
         let observed = &self.tree;
         let previous = self.previous_status();
+        let memories = &self.reconciler.memories;
         let generation = observed.pointer("/metadata/generation").and_then(Value::as_i64);
         let now = self.reconciler.context.now();
         // The API keeps whole seconds.
         let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
         let compute = |findings: &Findings| {
-            Status::compute(&previous, generation, &findings.outcomes, &findings.problems, now)
+            Status::compute(previous, generation, &findings.outcomes, &findings.problems, now)
         };
         let mut report = compute(findings);
+        if self.controller.quiet() {
+            return self.report_quietly(observed, previous, report).await;
+        }
+        // Where the operator's own part can only be as it was, progress in detail is not even put together before its
+        // time.
+        let calm = subject.is_some() && !report.is_urgent_after(previous);
+        if calm && self.reconciler.still_tells(&self.stored, &self.memory) {
+            if report == *previous {
+                memories.said(self.key);
+                return Ok(None);
+            }
+            if let Some(pause) = waits(memories, self.key, &self.memory) {
+                return Ok(Some(pause));
+            }
+        }
         let current = object_of(observed.get("status"));
         let mut status = current.clone();
-        if self.controller.quiet() {
-            return self.report_quietly(observed, &previous, report).await;
-        }
-        match subject.map(|subject| subject.status(Box::new(self.source()), &report)) {
-            Some(Ok((whole, reads))) => {
-                findings.reads.extend(reads);
-                self.cache().record(self.key, &self.stored.uid, &findings.reads);
-                status = whole;
+        match subject.map(|subject| subject.status(Box::new(self.source()), &current, &report)) {
+            Some(Ok(told)) => {
+                // A plan that was not made again has read what it had read.
+                if !findings.reads.is_empty() {
+                    findings.reads.extend(told.reads);
+                    self.cache().record(self.key, &self.stored.uid, &findings.reads);
+                }
+                self.memory.told(self.stored.content_hash(), told.glimpses);
+                status = told.status;
             }
             // The operator's own fields stay as they were.
             Some(Err(poison)) => {
+                self.memory.told(0, None);
                 findings.problems.push(poison.condition());
                 findings.retry = true;
                 report = compute(findings);
@@ -57,24 +77,21 @@ impl Pass<'_> {
             }
             None => overlay(&mut status, &report),
         }
-        let memories = &self.reconciler.memories;
         if status == current {
             memories.said(self.key);
             return Ok(None);
         }
-        let urgent = report.is_urgent_after(&previous) || own_news(&status) != own_news(&current);
+        let urgent = report.is_urgent_after(previous) || own_news(&status) != own_news(&current);
         if !urgent {
-            let waited = self.memory.since_status().unwrap_or(CALM);
-            let crowd = memories.unsaid(self.key) > CROWD;
-            if crowd || waited < CALM {
-                return Ok(Some(if crowd { CALM } else { CALM - waited }));
+            if let Some(pause) = waits(memories, self.key, &self.memory) {
+                return Ok(Some(pause));
             }
         }
         memories.said(self.key);
         if !self.write_status(&status, &status).await? {
             return Ok(None);
         }
-        self.tell_news(observed, &previous, &report).await;
+        self.tell_news(observed, previous, &report).await;
         // The plan may read its own status.
         let again = own_fields(&status) != own_fields(&current);
         Ok(again.then_some(Duration::ZERO))
@@ -117,7 +134,7 @@ impl Pass<'_> {
             Ok(object) => {
                 self.memory.is_news("");
                 self.memory.status_written();
-                self.cache().wrote_status(self.key, kind, object);
+                self.cache().wrote_status(self.key, kind, &object);
                 Ok(true)
             }
             // It is gone, or another has its name: its own event is on the way. Or the kind has no status.
@@ -154,7 +171,7 @@ impl Pass<'_> {
 
     /// Says that the primary is paused, and leaves the rest of its status as it was.
     pub(super) async fn report_paused(&mut self) -> Next {
-        let mut status = self.previous_status();
+        let mut status = self.previous_status().clone();
         let message = if self.stored.deleting {
             format!("deletion waits until the annotation {PAUSED} is gone")
         } else {
@@ -185,10 +202,19 @@ impl Pass<'_> {
     }
 
     /// The framework's part of the status as it is now.
-    pub(super) fn previous_status(&self) -> Status {
-        let status = self.tree.get("status").and_then(|status| Status::deserialize(status).ok());
-        status.unwrap_or_default()
+    pub(super) fn previous_status(&self) -> &Status {
+        self.previous.get_or_init(|| {
+            let status = self.tree.get("status").and_then(|status| Status::deserialize(status).ok());
+            status.unwrap_or_default()
+        })
     }
+}
+
+/// How long progress that changes nothing in the gist has to wait before it is written, if it has to.
+pub(super) fn waits(memories: &Memories, key: &PrimaryKey, memory: &Memory) -> Option<Duration> {
+    let waited = memory.since_status().unwrap_or(CALM);
+    let crowd = memories.unsaid(key) > CROWD;
+    (crowd || waited < CALM).then(|| if crowd { CALM } else { CALM - waited })
 }
 
 impl Reconciler {

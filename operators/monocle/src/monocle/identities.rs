@@ -51,16 +51,16 @@ pub(super) fn look(monocle: &Monocle, world: &World) -> Result<Standing, Halt> {
     let recorded = monocle.status.as_ref().and_then(|status| status.identities.clone());
     let last = jobs.iter().filter_map(finished).chain(recorded).max_by_key(|ran| ran.run);
 
-    let config = world.need::<ConfigMap>(&monocle.config_name())?;
-    let text = match config::text(&config) {
-        Ok(text) => text,
-        Err(wrong) => {
-            let message = format!("ConfigMap {}: {wrong}", config.name_any());
-            let problem = Some(Condition::failed("InvalidConfig", message));
-            return Ok(Standing { record: last, running_or_finished: jobs, to_run: None, problem });
-        }
-    };
-    let content = content_hash(text);
+    let config = monocle.config_name();
+    let content =
+        match world.need_view(&config, |config: &ConfigMap| config::text(config).map(content_hash))? {
+            Ok(content) => content,
+            Err(wrong) => {
+                let message = format!("ConfigMap {config}: {wrong}");
+                let problem = Some(Condition::failed("InvalidConfig", message));
+                return Ok(Standing { record: last, running_or_finished: jobs, to_run: None, problem });
+            }
+        };
     let Some(last) = last else {
         let first = Identities { content_hash: content, run: 0, failed: false };
         return Ok(Standing { record: Some(first), running_or_finished: jobs, to_run: None, problem: None });

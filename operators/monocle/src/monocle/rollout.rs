@@ -1,6 +1,7 @@
 //! Why a rollout does not get on, from its pods: long before its own deadline, and in words.
 //!
-//! Pods are looked at only while a rollout has stood still for a while, so that in ordinary life none is watched.
+//! Pods are looked at only while a rollout has stood still for a while, so that in ordinary life none is watched; and
+//! rollouts only while the Monocle has not been ready for a while, so that in ordinary life no step of one plans again.
 
 use std::time::Duration;
 
@@ -28,17 +29,26 @@ const STUCK: [&str; 7] = [
 
 /// Looks at all components that should be there.
 pub(super) fn look(monocle: &Monocle, world: &World, plan: &mut Plan) -> Result<(), Halt> {
+    let Some(unready) = unready_since(monocle) else { return Ok(()) };
+    if let Some(left) = grace_left(unready, world) {
+        plan.look_again(left);
+        return Ok(());
+    }
     for component in ["api", "crawler"] {
-        let deployment = world.get::<Deployment>(&monocle.child(component))?;
-        if let Some(since) = deployment.as_ref().and_then(standing_since) {
+        if let Some(since) = world.view(&monocle.child(component), standing_since)? {
             look_at(monocle, component, since, world, plan)?;
         }
     }
-    let set = world.get::<StatefulSet>(&monocle.child("elastic"))?;
-    if let Some(since) = set.filter(|set| !is_up(set)).and_then(|_| unready_since(monocle)) {
-        look_at(monocle, "elastic", since, world, plan)?;
+    if world.view(&monocle.child("elastic"), is_down)? {
+        look_at(monocle, "elastic", unready, world, plan)?;
     }
     Ok(())
+}
+
+/// What is left of the time that something unready since then is given.
+fn grace_left(since: Timestamp, world: &World) -> Option<Duration> {
+    let stood = Duration::try_from(world.now().duration_since(since)).unwrap_or_default();
+    GRACE.checked_sub(stood).filter(|left| !left.is_zero())
 }
 
 fn look_at(
@@ -48,9 +58,8 @@ fn look_at(
     world: &World,
     plan: &mut Plan,
 ) -> Result<(), Halt> {
-    let stood = Duration::try_from(world.now().duration_since(since)).unwrap_or_default();
-    if stood < GRACE {
-        plan.look_again(GRACE - stood);
+    if let Some(left) = grace_left(since, world) {
+        plan.look_again(left);
         return Ok(());
     }
     for pod in world.select::<Pod>(&pod::made_for(monocle, component))? {
@@ -66,7 +75,8 @@ fn look_at(
 }
 
 /// Since when a rollout has made no progress, if it is not done.
-fn standing_since(deployment: &Deployment) -> Option<Timestamp> {
+fn standing_since(deployment: Option<&Deployment>) -> Option<Timestamp> {
+    let deployment = deployment?;
     let wanted = deployment.spec.as_ref()?.replicas.unwrap_or(1);
     let status = deployment.status.as_ref()?;
     let all = [status.replicas, status.updated_replicas, status.available_replicas];
@@ -78,9 +88,10 @@ fn standing_since(deployment: &Deployment) -> Option<Timestamp> {
     progressing.last_update_time.as_ref().map(|time| time.0)
 }
 
-fn is_up(set: &StatefulSet) -> bool {
-    let status = set.status.as_ref();
-    status.is_some_and(|status| status.ready_replicas.unwrap_or(0) >= 1)
+/// Whether it is there, and nothing of it is ready.
+fn is_down(set: Option<&StatefulSet>) -> bool {
+    let ready = |set: &StatefulSet| set.status.as_ref().and_then(|status| status.ready_replicas);
+    set.is_some_and(|set| ready(set).unwrap_or(0) < 1)
 }
 
 fn unready_since(monocle: &Monocle) -> Option<Timestamp> {

@@ -6,14 +6,27 @@ use serde_json::Value;
 use windlass_machinery::quantity::Quantity;
 
 /// Amounts by the name of the resource.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub(in super::super) type Amounts = BTreeMap<String, Quantity>;
 
-/// The requests or limits (`list`) of a pod without its overhead.
-///
-/// Init containers run one after the other, so the largest counts; those that keep running count as containers from
-/// their turn on. What the pod says of itself comes before what its containers add up to.
+/// The requests or limits (`list`) of a pod without its overhead. What the pod says of itself comes before what its
+/// containers add up to.
 pub(super) fn of_pod(pod: &Value, list: &str) -> Amounts {
     let spec = &pod["spec"];
+    let mut total = of_containers(spec, list);
+    total.extend(listed(&spec["resources"][list]).into_iter().filter(|(name, _)| is_of_pods(name)));
+    total
+}
+
+/// Whether a pod can ask for a resource as a whole.
+pub(in super::super) fn is_of_pods(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
+}
+
+/// What the containers of a pod need together.
+///
+/// Init containers run one after the other, so the largest counts; those that keep running count as containers from
+/// their turn on.
+pub(in super::super) fn of_containers(spec: &Value, list: &str) -> Amounts {
     let mut total = Amounts::new();
     for container in containers(spec, "containers") {
         add(&mut total, &listed(&container["resources"][list]));
@@ -31,11 +44,6 @@ pub(super) fn of_pod(pod: &Value, list: &str) -> Amounts {
         most(&mut peak, own);
     }
     most(&mut total, peak);
-    for (name, amount) in listed(&spec["resources"][list]) {
-        if matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-") {
-            total.insert(name, amount);
-        }
-    }
     total
 }
 

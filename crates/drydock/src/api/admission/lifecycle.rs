@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::status::{Failure, Outcome};
-use super::super::write::{decoded, metadata_of, name_of};
+use super::super::write::{is_leaving, name_of};
 use super::{Admission, Operation};
 use crate::store::Key;
 
@@ -30,7 +30,7 @@ pub(super) fn check(admission: &Admission<'_>, object: &Value) -> Outcome<()> {
         .store
         .get(namespaces.table, &Key::new("", name))
         .ok_or_else(|| Failure::not_found(namespaces, name))?;
-    if !metadata_of(&decoded(&stored)?).contains_key("deletionTimestamp") {
+    if !is_leaving(&stored) {
         return Ok(());
     }
     let why = format!("unable to create new content in namespace {name} because it is being terminated");

@@ -1,6 +1,8 @@
-//! ValidatingAdmissionPolicy: rules in CEL about writes, put to use by bindings.
+//! Admission policies: rules in CEL about writes, put to use by bindings. What ValidatingAdmissionPolicies refuse is
+//! here, what MutatingAdmissionPolicies change in [`mutation`].
 
 mod check;
+mod mutation;
 mod params;
 mod program;
 
@@ -11,10 +13,15 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(in super::super) use check::condition as check_condition;
-pub(in super::super) use check::{binding as check_binding, policy as check_policy};
+pub(in super::super) use check::{
+    binding as check_binding, mutations as check_mutations, policy as check_policy,
+};
+pub(super) use mutation::{Rounds, mutate};
 pub(super) use program::Conditions;
 use program::{Policy, Verdict};
 
+use super::super::registry::Resource;
+use super::super::server::Server;
 use super::super::status::{Failure, Outcome};
 use super::super::write::{decoded, name_of};
 use super::{Admission, matching};
@@ -26,16 +33,24 @@ const GROUP: &str = "admissionregistration.k8s.io";
 #[derive(Clone, Debug, Default)]
 pub struct Policies(Arc<Mutex<Compiled>>);
 
-type Compiled = HashMap<String, (Revision, Arc<Policy>)>;
+/// Both kinds of policies may have the same names.
+type Compiled = HashMap<(&'static str, String), (Revision, Arc<Policy>)>;
 
 impl Policies {
-    fn get(&self, name: &str, revision: Revision, make: impl FnOnce() -> Policy) -> Arc<Policy> {
+    fn get(
+        &self,
+        plural: &'static str,
+        name: &str,
+        revision: Revision,
+        make: impl FnOnce() -> Policy,
+    ) -> Arc<Policy> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(name) {
+        let key = (plural, name.to_owned());
+        match known.get(&key) {
             Some((at, policy)) if *at == revision => Arc::clone(policy),
             _ => {
                 let policy = Arc::new(make());
-                known.insert(name.to_owned(), (revision, Arc::clone(&policy)));
+                known.insert(key, (revision, Arc::clone(&policy)));
                 policy
             }
         }
@@ -52,36 +67,14 @@ struct Denial {
 
 /// Lets the policies refuse a write, or warn of it.
 pub(super) fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome<()> {
-    // Policies must not be able to keep themselves from being changed.
-    if admission.resource.group == GROUP {
-        return Ok(());
-    }
-    let registry = admission.server.registry();
-    let stored = |plural: &str| {
-        let found = registry.find(GROUP, "v1", plural);
-        found.map(|resource| admission.server.store.list(resource.table, &Scope::All).1).unwrap_or_default()
-    };
-    let bindings = stored("validatingadmissionpolicybindings");
-    if bindings.is_empty() {
-        return Ok(());
-    }
-    let bindings = bindings.iter().map(|one| decoded(one)).collect::<Outcome<Vec<Value>>>()?;
     let mut denials = Vec::new();
     let mut warnings = Vec::new();
-    for stored in stored("validatingadmissionpolicies") {
-        let definition = decoded(&stored)?;
+    let of = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
+    for Bound { definition, policy, bindings } in bound(admission, object, of)? {
         let name = name_of(&definition);
-        let spec = &definition["spec"];
-        if !matching::matches(admission, object, &spec["matchConstraints"], true) {
-            continue;
-        }
-        let policy = admission.server.policies.get(name, stored.revision, || Policy::compile(spec));
-        for binding in bindings.iter().filter(|binding| binding["spec"]["policyName"] == name) {
-            let rules = &binding["spec"]["matchResources"];
-            if !rules.is_null() && !matching::matches(admission, object, rules, false) {
-                continue;
-            }
+        for binding in &bindings {
             let who = (name, name_of(binding));
+            let spec = &definition["spec"];
             run(admission, object, &policy, binding, spec, who, &mut denials, &mut warnings);
         }
     }
@@ -90,6 +83,75 @@ pub(super) fn validate(admission: &mut Admission<'_>, object: &Value) -> Outcome
         Some(denial) => Err(refusal(admission, object, &denial)),
         None => Ok(()),
     }
+}
+
+/// A policy that is about a write, with the bindings that are.
+struct Bound {
+    definition: Value,
+    policy: Arc<Policy>,
+    bindings: Vec<Value>,
+}
+
+/// The policies of a kind that are about a write.
+fn bound(
+    admission: &Admission<'_>,
+    object: &Value,
+    (plural, bindings): (&'static str, &str),
+) -> Outcome<Vec<Bound>> {
+    // Policies must not be able to keep themselves from being changed.
+    if is_exempt(admission.resource) {
+        return Ok(Vec::new());
+    }
+    let registry = admission.server.registry();
+    let stored = |plural: &str| {
+        let store = &admission.server.store;
+        let found = registry.find(GROUP, "v1", plural).filter(|resource| store.is_used(resource.table));
+        found.map(|resource| store.list(resource.table, &Scope::All).1).unwrap_or_default()
+    };
+    let bindings = stored(bindings);
+    if bindings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bindings = bindings.iter().map(|one| decoded(one)).collect::<Outcome<Vec<Value>>>()?;
+    let mut out = Vec::new();
+    for stored in stored(plural) {
+        let definition = decoded(&stored)?;
+        let name = name_of(&definition);
+        let spec = &definition["spec"];
+        if !matching::matches(admission, object, &spec["matchConstraints"], true) {
+            continue;
+        }
+        let own = |binding: &&Value| {
+            let rules = &binding["spec"]["matchResources"];
+            binding["spec"]["policyName"] == name
+                && (rules.is_null() || matching::matches(admission, object, rules, false))
+        };
+        let bindings: Vec<Value> = bindings.iter().filter(own).cloned().collect();
+        if bindings.is_empty() {
+            continue;
+        }
+        let policy = admission.server.policies.get(plural, name, stored.revision, || Policy::compile(spec));
+        out.push(Bound { definition, policy, bindings });
+    }
+    Ok(out)
+}
+
+/// Whether there is anything that may change objects.
+pub(super) fn may_mutate(server: &Server) -> bool {
+    let registry = server.registry();
+    let bindings = registry.find(GROUP, "v1", "mutatingadmissionpolicybindings");
+    bindings.is_some_and(|bindings| server.store.is_used(bindings.table))
+}
+
+/// Whether a resource is one of the policies' own.
+fn is_exempt(resource: &Resource) -> bool {
+    const OWN: [&str; 4] = [
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ];
+    resource.group == GROUP && OWN.contains(&resource.plural.as_str())
 }
 
 #[expect(clippy::too_many_arguments, reason = "a step of one loop, told apart to be read")]
@@ -143,12 +205,7 @@ fn refusal(admission: &Admission<'_>, object: &Value, denial: &Denial) -> Failur
         }
         None => format!("ValidatingAdmissionPolicy '{policy}' denied request: {message}"),
     };
-    // A request to delete many objects names none.
-    let name = match admission.name(object) {
-        "" => "Unknown",
-        name => name,
-    };
-    let mut failure = Failure::forbidden(admission.resource, name, &message);
+    let mut failure = Failure::forbidden(admission.resource, admission.called(object), &message);
     let (code, reason) = match reason.as_str() {
         "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
         "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),

@@ -28,7 +28,9 @@ pub(super) async fn charge(admission: &Admission<'_>, object: &Value) -> Outcome
         return Ok(());
     }
     let registry = admission.server.registry();
-    let Some(quotas) = registry.core("resourcequotas") else { return Ok(()) };
+    let quotas =
+        registry.core("resourcequotas").filter(|quotas| admission.server.store.is_used(quotas.table));
+    let Some(quotas) = quotas else { return Ok(()) };
     let scope = Scope::Namespace(admission.namespace.into());
     let stored = admission.server.store.list(quotas.table, &scope).1;
     let mut charged = Vec::new();

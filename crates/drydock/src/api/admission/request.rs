@@ -35,9 +35,25 @@ impl Admission<'_> {
         }
     }
 
+    /// What refusals call the object, which may not have its name yet.
+    pub(super) fn called<'o>(&'o self, object: &'o Value) -> &'o str {
+        match self.name(object) {
+            "" => object["metadata"]["generateName"].as_str().unwrap_or("Unknown"),
+            name => name,
+        }
+    }
+
     /// The namespace that the request is about, which for a namespace is itself.
     pub(super) fn request_namespace<'o>(&'o self, object: &'o Value) -> &'o str {
         if self.is_for("", "namespaces") { self.name(object) } else { self.namespace }
+    }
+
+    /// What is shown of an object.
+    pub(super) fn seen(&self, object: &Value) -> Value {
+        match self.shown {
+            Some(shown) => shown(self.resource, object),
+            None => object.clone(),
+        }
     }
 
     /// The kind of the objects, where the resource is seen as `seen`.

@@ -22,7 +22,7 @@ use super::{Admission, Operation};
 use crate::store::{Revision, Scope, Store, TableId};
 
 use hook::Hook;
-pub(super) use mutating::{Rounds, mutate};
+pub(super) use mutating::{Rounds, mutate, read};
 pub(super) use validating::validate;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -52,6 +52,11 @@ impl Hooks {
             mutating: source("mutatingwebhookconfigurations"),
             validating: source("validatingwebhookconfigurations"),
         }
+    }
+
+    /// Whether there is anything that may change objects.
+    pub(super) fn may_mutate(&self, server: &Server) -> bool {
+        server.store.is_used(self.mutating.table)
     }
 }
 
@@ -88,14 +93,10 @@ struct Versioned {
 
 impl Versioned {
     fn new(admission: &Admission<'_>, object: &Value) -> Self {
-        let shown = |object: &Value| match admission.shown {
-            Some(shown) => shown(admission.resource, object),
-            None => object.clone(),
-        };
         Self {
             resource: Arc::clone(admission.resource),
-            object: if object.is_null() { Value::Null } else { shown(object) },
-            old: admission.old.map(shown),
+            object: if object.is_null() { Value::Null } else { admission.seen(object) },
+            old: admission.old.map(|old| admission.seen(old)),
         }
     }
 
@@ -162,7 +163,7 @@ async fn wanted(
 }
 
 /// 500 as the real server answers for webhooks.
-fn internal(why: impl Into<String>) -> Failure {
+pub(super) fn internal(why: impl Into<String>) -> Failure {
     let why = why.into();
     let failure = Failure::internal(format!("Internal error occurred: {why}"));
     Failure { reason: "InternalError", ..failure }.with_details(json!({"causes": [{"message": why}]}))

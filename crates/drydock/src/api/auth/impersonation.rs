@@ -5,7 +5,7 @@
 //! (`impersonate-on:MODE:VERB`) must be allowed.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use http::HeaderMap;
 use windlass_machinery::go::quote;
@@ -15,6 +15,8 @@ use super::super::status::{Failure, Outcome};
 use super::{ANONYMOUS, AUTHENTICATED, Attributes, Auth, MASTERS, ResourceTarget, Target, UNAUTHENTICATED};
 use super::{User, account_of};
 
+/// What all these headers begin with.
+const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
@@ -49,7 +51,12 @@ const MODES: [Mode; 5] =
 ///
 /// # Errors
 /// 400 for headers without a user, 403 for what the user may not do.
-pub fn apply(auth: &Auth, user: User, headers: &HeaderMap, wanted: &Attributes<'_>) -> Outcome<User> {
+pub fn apply(
+    auth: &Auth,
+    user: Arc<User>,
+    headers: &HeaderMap,
+    wanted: &Attributes<'_>,
+) -> Outcome<Arc<User>> {
     let Some(other) = named(headers)? else {
         return Ok(user);
     };
@@ -65,7 +72,7 @@ pub fn apply(auth: &Auth, user: User, headers: &HeaderMap, wanted: &Attributes<'
                     memory.clear();
                 }
                 memory.insert(user.name.clone(), mode);
-                return Ok(found);
+                return Ok(Arc::new(found));
             }
             Err(failure) => {
                 first.get_or_insert(failure);
@@ -77,6 +84,9 @@ pub fn apply(auth: &Auth, user: User, headers: &HeaderMap, wanted: &Attributes<'
 
 /// The user that the headers name.
 fn named(headers: &HeaderMap) -> Outcome<Option<User>> {
+    if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
+        return Ok(None);
+    }
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let groups: Vec<String> = headers.get_all(GROUP).iter().map(text).collect();
@@ -316,7 +326,7 @@ mod tests {
         let auth = Auth::new().unwrap();
         let wanted = Attributes { verb: "get", target: Target::Path("/version") };
         let as_other = |pairs: &[(&'static str, &'static str)]| {
-            apply(&auth, User::master("admin"), &headers(pairs), &wanted).unwrap()
+            User::clone(&apply(&auth, Arc::new(User::master("admin")), &headers(pairs), &wanted).unwrap())
         };
         let ann = as_other(&[
             (USER, "ann"),
@@ -339,12 +349,12 @@ mod tests {
         let auth = Auth::new().unwrap();
         let wanted = Attributes { verb: "get", target: Target::Path("/version") };
         let ann = || User::new("ann", &[]);
-        let failure = apply(&auth, ann(), &headers(&[(USER, "bob")]), &wanted).unwrap_err();
+        let failure = apply(&auth, Arc::new(ann()), &headers(&[(USER, "bob")]), &wanted).unwrap_err();
         assert_eq!(
             failure.message,
             "forbidden: User \"ann\" cannot impersonate-on:user-info:get path \"/version\""
         );
-        let failure = apply(&auth, ann(), &headers(&[(UID, "7")]), &wanted).unwrap_err();
+        let failure = apply(&auth, Arc::new(ann()), &headers(&[(UID, "7")]), &wanted).unwrap_err();
         assert_eq!(
             failure.message,
             "requested &user.DefaultInfo{Name:\"\", UID:\"7\", Groups:[]string(nil), \

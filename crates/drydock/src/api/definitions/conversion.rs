@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use windlass_machinery::apply::{self, Duplicates};
 use windlass_machinery::schema::{NodeId, Schemas};
 use windlass_machinery::structural;
 
@@ -301,6 +302,21 @@ pub async fn answered(server: &Server, resource: &Resource, form: Value) -> Outc
     };
     let mut read = conversion.read(server, &resource.version, vec![form]).await.map_err(refused)?;
     Ok(encoded(&read.pop().unwrap_or_default()))
+}
+
+/// Whether an object would also do as one of another version, where no webhook converts it: what each manager
+/// manages is compared in the version that it wrote.
+///
+/// # Errors
+/// What the schema of that version has against it.
+pub fn fits(resource: &Resource, version: &str, object: &Value) -> Result<(), String> {
+    let known = conversion(resource).and_then(|conversion| {
+        let (types, root) = conversion.types.get(version)?;
+        Some((conversion, types.at(*root)))
+    });
+    let Some((conversion, ty)) = known else { return Ok(()) };
+    let typed = conversion.typed(object, &api_version(&resource.group, version));
+    apply::validate(&typed, ty, Duplicates::Allowed).map_err(|errors| errors.to_string())
 }
 
 /// Whether a webhook converts the objects of a resource.

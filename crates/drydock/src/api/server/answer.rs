@@ -85,7 +85,7 @@ impl Answer {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
         }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        for warning in &self.warnings {
+        for warning in limited(&self.warnings) {
             let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
                 headers.append(HeaderName::from_static("warning"), value);
@@ -98,4 +98,28 @@ impl Answer {
         }
         response
     }
+}
+
+/// Each warning once, and all of them not too long: where they are, each is cut, and the last ones are left out.
+fn limited(warnings: &[String]) -> Vec<String> {
+    const MOST: usize = 4 * 1024;
+    const MOST_OF_ONE: usize = 256;
+    let mut all: Vec<&str> = Vec::with_capacity(warnings.len());
+    let mut known = std::collections::HashSet::with_capacity(warnings.len());
+    all.extend(warnings.iter().map(String::as_str).filter(|warning| known.insert(*warning)));
+    let length = |text: &str| text.chars().count();
+    if all.iter().map(|warning| length(warning)).sum::<usize>() <= MOST {
+        return all.into_iter().map(ToOwned::to_owned).collect();
+    }
+    let mut written = 0;
+    let mut out = Vec::new();
+    for warning in all {
+        if written >= MOST {
+            break;
+        }
+        let cut: String = warning.chars().take(MOST_OF_ONE).collect();
+        written += length(&cut);
+        out.push(cut);
+    }
+    out
 }

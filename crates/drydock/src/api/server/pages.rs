@@ -12,8 +12,37 @@ use super::super::{discovery, openapi, read};
 use super::answer::Answer;
 use super::{Call, Server};
 
-/// What a healthy server is asked about one by one.
-const CHECKS: [&str; 2] = ["ping", "log"];
+/// What a healthy server is asked about one by one, under the names that the real server has for it. All of it is
+/// done by the time that this server answers at all.
+const CHECKS: &str = "ping log
+    livez:loopback-serving-certificate etcd readyz:etcd-readiness readyz:informer-sync
+    poststarthook/start-apiserver-admission-initializer poststarthook/generic-apiserver-start-informers
+    poststarthook/priority-and-fairness-config-consumer poststarthook/priority-and-fairness-filter
+    poststarthook/storage-object-count-tracker-hook poststarthook/start-apiextensions-informers
+    poststarthook/start-apiextensions-controllers poststarthook/crd-informer-synced
+    poststarthook/start-system-namespaces-controller poststarthook/peer-endpoint-reconciler-controller
+    poststarthook/start-cluster-authentication-info-controller
+    poststarthook/start-kube-apiserver-identity-lease-controller
+    poststarthook/start-kube-apiserver-identity-lease-garbage-collector poststarthook/storage-readiness
+    poststarthook/start-legacy-token-tracking-controller poststarthook/start-service-ip-repair-controllers
+    poststarthook/rbac/bootstrap-roles poststarthook/scheduling/bootstrap-system-priority-classes
+    poststarthook/priority-and-fairness-config-producer poststarthook/bootstrap-controller
+    poststarthook/start-kubernetes-service-cidr-controller poststarthook/start-kube-aggregator-informers
+    poststarthook/apiservice-status-local-available-controller
+    poststarthook/apiservice-status-remote-available-controller poststarthook/apiservice-registration-controller
+    poststarthook/apiservice-discovery-controller poststarthook/kube-apiserver-autoregistration
+    autoregister-completion poststarthook/apiservice-openapi-controller
+    poststarthook/apiservice-openapiv3-controller readyz:shutdown";
+
+/// The checks of a page: being ready is asked for in other words than being alive.
+fn checks(page: &str) -> impl Iterator<Item = &'static str> {
+    let ready = page.trim_start_matches('/') == "readyz";
+    CHECKS.split_whitespace().filter_map(move |check| match check.split_once(':') {
+        None => Some(check),
+        Some(("readyz", check)) => ready.then_some(check),
+        Some((_, check)) => (!ready).then_some(check),
+    })
+}
 
 impl Server {
     pub(super) fn page(&self, call: &Call, path: &str) -> Answer {
@@ -29,20 +58,24 @@ impl Server {
     }
 
     fn fixed_page(&self, call: &Call, path: &str) -> Option<Answer> {
-        let health = ["/healthz", "/livez", "/readyz"].iter().find_map(|lead| path.strip_prefix(lead));
+        let lead = ["/healthz", "/livez", "/readyz"].into_iter().find(|lead| path.starts_with(lead));
+        let health = lead.and_then(|lead| path.strip_prefix(lead));
+        let checks = || checks(lead.unwrap_or_default());
         match (path, health) {
             (_, Some("")) if call.query.first("verbose").is_some() => {
                 let excluded: Vec<&str> = call.query.all("exclude").collect();
-                let line = |check: &&str| match excluded.contains(check) {
+                let line = |check: &str| match excluded.contains(&check) {
                     true => format!("[+]{check} excluded: ok\n"),
                     false => format!("[+]{check} ok\n"),
                 };
-                let lines: String = CHECKS.iter().map(line).collect();
+                let lines: String = checks().map(line).collect();
                 let name = path.trim_start_matches('/');
                 Some(Answer::text(StatusCode::OK, &format!("{lines}{name} check passed\n")))
             }
             (_, Some("")) => Some(Answer::text(StatusCode::OK, "ok")),
-            (_, Some(check)) if check.strip_prefix('/').is_some_and(|check| CHECKS.contains(&check)) => {
+            (_, Some(check))
+                if check.strip_prefix('/').is_some_and(|check| checks().any(|known| known == check)) =>
+            {
                 Some(Answer::text(StatusCode::OK, "ok"))
             }
             ("/" | "/index.html", _) => Some(Answer::json(StatusCode::OK, &self.paths())),
@@ -83,7 +116,7 @@ impl Server {
         .collect();
         for lead in ["/healthz", "/livez", "/readyz"] {
             paths.push(lead.to_owned());
-            paths.extend(CHECKS.iter().map(|check| format!("{lead}/{check}")));
+            paths.extend(checks(lead).map(|check| format!("{lead}/{check}")));
         }
         for resource in registry.all() {
             let lead = match resource.group.as_str() {
@@ -138,7 +171,9 @@ impl Server {
             // A version that a group does not have is no page of nothing.
             return match parts.as_slice() {
                 ["api", ..] => fail(&Failure::no_such_resource()),
-                ["apis", group, _] if registry.knows(group, "").0 => fail(&Failure::no_such_resource()),
+                ["apis", group, _] if registry.knows(group, "").0 && !registry.is_custom(group) => {
+                    fail(&Failure::no_such_resource())
+                }
                 _ => None,
             };
         };

@@ -31,8 +31,8 @@ impl Server {
         let Some(known) = resource.subresources.get(sub) else {
             // A custom resource answers for subresources it might have had as for objects.
             return Err(match &resource.custom {
-                Some(_) if matches!(sub, "status" | "scale") => Failure::not_found(resource, name),
-                _ => Failure::no_such_resource(),
+                Some(_) => Failure::not_found(resource, name),
+                None => Failure::no_such_resource(),
             });
         };
         if !known.verbs.iter().any(|allowed| allowed == verb) {

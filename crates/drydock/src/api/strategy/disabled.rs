@@ -6,7 +6,7 @@ use super::super::registry::Resource;
 
 /// Paths below the object; `*` stands for all elements of a list.
 static FIELDS: &[(&str, &str, &[&str])] = &[
-    ("", "pods", &["spec!"]),
+    ("", "pods", &["spec!", "status.nodeAllocatableResourceClaimStatuses"]),
     ("", "podtemplates", &["template.spec!"]),
     ("", "replicationcontrollers", &["spec.template.spec!"]),
     ("apps", "deployments", &["spec.template.spec!"]),
@@ -22,8 +22,10 @@ static FIELDS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// What pods have of that, wherever they are described: `!` above.
-const OF_PODS: [&str; 4] = [
+const OF_PODS: [&str; 6] = [
     "schedulingGroup",
+    "volumes.*.projected.sources.*.clusterTrustBundle",
+    "volumes.*.projected.sources.*.podCertificate",
     "containers.*.lifecycle.stopSignal",
     "initContainers.*.lifecycle.stopSignal",
     "ephemeralContainers.*.lifecycle.stopSignal",
@@ -32,7 +34,7 @@ const OF_PODS: [&str; 4] = [
 /// Removes them from an object.
 pub(super) fn drop_fields(resource: &Resource, object: &mut Value) {
     let known =
-        FIELDS.iter().find(|(group, plural, _)| *group == resource.group && *plural == resource.plural);
+        FIELDS.iter().find(|(group, plural, _)| *plural == resource.plural && *group == resource.group);
     for path in known.into_iter().flat_map(|(_, _, paths)| paths.iter()) {
         match path.strip_suffix('!') {
             None => drop_field(object, path),

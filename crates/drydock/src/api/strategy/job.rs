@@ -18,8 +18,14 @@ pub(super) fn create(_: &Write<'_>, object: &mut Value) -> Outcome<()> {
         ("controller-uid", &uid),
         ("job-name", &name),
     ];
+    // A Job without labels has those of its template, these included.
+    let own = metadata_of(object).get("labels").and_then(Value::as_object).filter(|own| !own.is_empty());
+    let shared =
+        own.is_none_or(|own| object["spec"]["template"]["metadata"]["labels"].as_object() == Some(own));
     for (label, value) in labels {
-        object["metadata"]["labels"][label] = value.as_str().into();
+        if shared {
+            object["metadata"]["labels"][label] = value.as_str().into();
+        }
         object["spec"]["template"]["metadata"]["labels"][label] = value.as_str().into();
     }
     if object["spec"].get("selector").is_none_or(Value::is_null) {

@@ -30,9 +30,10 @@ pub(super) fn update(write: &Write<'_>, new: &mut Value, old: &Value) -> Outcome
     let kind = new["spec"]["type"].as_str().unwrap_or_default().to_owned();
     // Whoever changes the first address means all of them.
     let (now, was) = (new["spec"]["clusterIP"].clone(), old["spec"]["clusterIP"].clone());
-    let same =
-        new["spec"].get("clusterIPs").is_some() && new["spec"]["clusterIPs"] == old["spec"]["clusterIPs"];
-    if now.is_string() && now != was && same {
+    let given = new["spec"].get("clusterIPs").filter(|all| all.as_array().is_some_and(|all| !all.is_empty()));
+    let same = given.is_some_and(|given| *given == old["spec"]["clusterIPs"]);
+    let kept = given.is_none() && kind != "ExternalName" && old["spec"]["type"] != "ExternalName";
+    if now.is_string() && now != was && (same || (kept && now != "")) {
         new["spec"]["clusterIPs"] = if now == "" { json!([]) } else { json!([now]) };
     }
     if kind != "ExternalName" && old["spec"]["type"] != "ExternalName" {
@@ -85,7 +86,11 @@ fn drop_dependent(new: &mut Value, old: &Value) {
     let checked = |service: &Value| needs_check(&service["spec"]);
     let mut fields: Vec<&str> = Vec::new();
     for (had, has, dependent) in [
-        (addressed(old), addressed(new), &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"][..]),
+        (
+            addressed(old),
+            addressed(new),
+            &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"][..],
+        ),
         (checked(old), checked(new), &["healthCheckNodePort"]),
         (balanced(old), balanced(new), &["allocateLoadBalancerNodePorts", "loadBalancerClass"]),
         (exposed(old), exposed(new), &["externalTrafficPolicy"]),

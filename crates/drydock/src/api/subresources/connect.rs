@@ -40,12 +40,12 @@ pub fn refuse(write: &Write<'_>, sub: &str, name: &str, query: &Query) -> Outcom
                     Failure::bad_request(format!("cannot convert to []int32: {}", error.message))
                 })?;
             }
-            assigned(&object(write, name)?, name)?;
+            assigned(write, &object(write, name)?, name)?;
         }
         _ => {
             let pod = object(write, name)?;
             log::container(&pod, name, query.get("container"))?;
-            assigned(&pod, name)?;
+            assigned(write, &pod, name)?;
         }
     }
     Err(Failure::not_implemented(format!(
@@ -59,10 +59,18 @@ fn object(write: &Write<'_>, name: &str) -> Outcome<Value> {
     decoded(&*stored.ok_or_else(|| Failure::not_found(write.resource, name))?)
 }
 
-fn assigned(pod: &Value, name: &str) -> Outcome<()> {
-    match pod["spec"]["nodeName"].as_str().unwrap_or_default() {
-        "" => Err(Failure::bad_request(format!("pod {name} does not have a host assigned"))),
-        _ => Ok(()),
+fn assigned(write: &Write<'_>, pod: &Value, name: &str) -> Outcome<()> {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    if node.is_empty() {
+        return Err(Failure::bad_request(format!("pod {name} does not have a host assigned")));
+    }
+    let registry = write.server.registry();
+    let known =
+        registry.core("nodes").and_then(|nodes| write.server.store.get(nodes.table, &Key::new("", node)));
+    match known {
+        Some(_) => Ok(()),
+        // The real server takes it for the name of what was asked for.
+        None => Err(Failure::not_found(write.resource, node)),
     }
 }
 

@@ -209,10 +209,15 @@ impl Change for Rescale {
         let fields =
             managed::scale_to_parent(parent, fields, &path, &resource.api_version()).map_err(failed)?;
         replace(metadata_mut(&mut object), "managedFields", fields);
-        if let Some(version) = metadata_of(&new).get("resourceVersion") {
-            metadata_mut(&mut object).insert("resourceVersion".into(), version.clone());
-        } else {
-            metadata_mut(&mut object).remove("resourceVersion");
+        match metadata_of(&new).get("resourceVersion") {
+            Some(version) => {
+                metadata_mut(&mut object).insert("resourceVersion".into(), version.clone());
+            }
+            // Of custom objects the one that was read is meant then: they are never replaced blindly.
+            None if resource.custom.is_some() => {}
+            None => {
+                metadata_mut(&mut object).remove("resourceVersion");
+            }
         }
         Ok(object)
     }

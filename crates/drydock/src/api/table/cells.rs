@@ -7,6 +7,7 @@ use windlass_machinery::selector::Labels;
 use super::super::registry::Resource;
 
 mod autoscaler;
+mod cluster;
 
 const NONE: &str = "<none>";
 const UNKNOWN: &str = "<unknown>";
@@ -118,9 +119,6 @@ pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> V
             )
         }
         ("networking.k8s.io", "ingresses") => ingress(object, old),
-        ("networking.k8s.io", "ingressclasses") => {
-            vec![name, spec["controller"].clone(), NONE.into(), old]
-        }
         ("networking.k8s.io", "networkpolicies") => vec![name, selector(&spec["podSelector"]).into(), old],
         ("policy", "poddisruptionbudgets") => vec![
             name,
@@ -171,7 +169,7 @@ pub(super) fn built_in(resource: &Resource, object: &Value, now: Timestamp) -> V
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
             vec![name, count(&object["webhooks"]).into(), old]
         }
-        _ => vec![name, old],
+        _ => cluster::row(table, object, &name, &old).unwrap_or_else(|| vec![name, old]),
     }
 }
 
@@ -193,14 +191,51 @@ fn csi_driver(name: Value, spec: &Value, old: Value) -> Vec<Value> {
     ]
 }
 
+/// The order of rows, where it is not that of the objects.
+pub(super) fn sort(resource: &Resource, objects: &mut [&Value]) {
+    if resource.plural == "flowschemas" && resource.custom.is_none() {
+        objects.sort_by_key(|object| object["spec"]["matchingPrecedence"].as_i64());
+    }
+}
+
+/// Annotations that are only there in the version that clients see.
+const ADDED: [(&str, &str, &str); 1] = [("apps", "daemonsets", "deprecated.daemonset.template.generation")];
+
+fn added(resource: &Resource) -> Option<&'static str> {
+    let found =
+        ADDED.iter().find(|(group, plural, _)| resource.group == *group && resource.plural == *plural);
+    found.map(|(_, _, annotation)| *annotation)
+}
+
+/// Whether metadata has what is only there in the version that clients see.
+pub(in super::super) fn adds_metadata(resource: &Resource) -> bool {
+    added(resource).is_some()
+}
+
+/// Takes from metadata what is only there in the version that clients see: parts show what the server works with.
+pub(in super::super) fn without_added(resource: &Resource, metadata: &mut Value) {
+    let Some(annotation) = added(resource) else { return };
+    if let Some(annotations) = metadata["annotations"].as_object_mut() {
+        annotations.remove(annotation);
+        if annotations.is_empty()
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.remove("annotations");
+        }
+    }
+}
+
 /// What a row tells of its object besides its cells.
 pub(super) fn condition(resource: &Resource, object: &Value) -> Option<Value> {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => {
             let phase = object["status"]["phase"].as_str()?;
-            let message = "The pod has completed";
-            matches!(phase, "Succeeded" | "Failed")
-                .then(|| json!({"type": "Completed", "status": "True", "reason": phase, "message": message}))
+            let message = match phase {
+                "Succeeded" => "The pod has completed successfully.",
+                "Failed" => "The pod failed.",
+                _ => return None,
+            };
+            Some(json!({"type": "Completed", "status": "True", "reason": phase, "message": message}))
         }
         _ => None,
     }
@@ -299,8 +334,9 @@ fn service(name: Value, spec: &Value, status: &Value, old: Value) -> Vec<Value> 
         "ExternalName" => spec["externalName"].as_str().unwrap_or_default().to_owned(),
         "LoadBalancer" => {
             let points = status["loadBalancer"]["ingress"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let addresses: Vec<&str> =
-                points.iter().filter_map(|p| p["ip"].as_str().or_else(|| p["hostname"].as_str())).collect();
+            let given = spec["externalIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let points = points.iter().filter_map(|p| p["ip"].as_str().or_else(|| p["hostname"].as_str()));
+            let addresses: Vec<&str> = points.chain(given).collect();
             if addresses.is_empty() { "<pending>".to_owned() } else { addresses.join(",") }
         }
         _ => {
@@ -414,7 +450,8 @@ fn node(object: &Value, old: Value) -> Vec<Value> {
             _ => None,
         }
     });
-    let roles = roles.collect::<Vec<_>>().join(",");
+    let roles = roles.collect::<std::collections::BTreeSet<_>>();
+    let roles = roles.into_iter().collect::<Vec<_>>().join(",");
     let address = |kind: &str| {
         let addresses = status["addresses"].as_array().map(Vec::as_slice).unwrap_or_default();
         let found = addresses.iter().find(|address| address["type"] == kind);
@@ -682,8 +719,13 @@ mod pod {
                 reason = if is_ready { "Running" } else { "NotReady" }.to_owned();
             }
         }
+        let over = matches!(status["phase"].as_str(), Some("Succeeded" | "Failed"));
         if object["metadata"]["deletionTimestamp"].is_string() {
-            reason = if status["reason"] == "NodeLost" { "Unknown" } else { "Terminating" }.to_owned();
+            match status["reason"].as_str() {
+                Some("NodeLost") => reason = "Unknown".to_owned(),
+                _ if !over => reason = "Terminating".to_owned(),
+                _ => {}
+            }
         }
         let restarts = match last_restart {
             Some(at) if restarts > 0 => format!("{restarts} ({} ago)", age(&at, now)),

@@ -62,6 +62,20 @@ pub(super) fn endpoint(out: &mut Errors, value: &str, at: &At<'_>) {
     refuse(multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".into());
 }
 
+/// The address of a network interface: an address and the length of its network.
+pub(super) fn interface(out: &mut Errors, value: &str, at: &At<'_>) {
+    let Some((address, length)) = network(value) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        out.push(FieldError::invalid(at, value, why));
+        return;
+    };
+    let whole = format!("{address}/{length}");
+    if whole != value {
+        let why = format!("must be in canonical form ({whole:?})");
+        out.push(FieldError::invalid(at, value, why));
+    }
+}
+
 /// Whether a text is an address.
 pub(super) fn is_ip(value: &str) -> bool {
     sloppy(value).is_some()

@@ -123,10 +123,10 @@ fn registry(out: &mut Errors, data: &Value, key: &str) {
         }
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
         Err(error) => {
-            let position = error.column().saturating_sub(1);
-            match std::str::from_utf8(&bytes).ok().and_then(|text| text.chars().nth(position)) {
-                Some(c) => format!("invalid character '{c}' looking for beginning of value"),
-                None => "unexpected end of JSON input".to_owned(),
+            // Go reads bytes, and shows one as if it were a character.
+            match windlass_machinery::decode::syntax::complaint(&bytes) {
+                Some(complaint) => complaint,
+                None => error.to_string(),
             }
         }
     };
@@ -134,7 +134,7 @@ fn registry(out: &mut Errors, data: &Value, key: &str) {
 }
 
 /// How many bytes base64 holds.
-fn decoded_length(value: &Value) -> usize {
+pub(super) fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     text.len() / 4 * 3 - text.bytes().rev().take_while(|byte| *byte == b'=').count().min(text.len() / 4 * 3)
 }

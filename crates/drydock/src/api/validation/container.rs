@@ -45,7 +45,7 @@ pub(super) fn main(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
         }
         probe::lifecycle(out, container, pod.grace, pod.os(), at);
         probe::probes(out, container, pod.grace, at);
-        restart(out, container, at);
+        restart(out, container, at, false);
     }
     host_ports(out, containers, at);
 }
@@ -59,7 +59,7 @@ pub(super) fn init(out: &mut Errors, pod: &Pod<'_>, at: &At<'_>) {
     for (index, container) in containers.iter().enumerate() {
         let one = &at.index(index);
         common(out, container, pod, one);
-        restart(out, container, one);
+        restart(out, container, one, true);
         let name = text(container, "name");
         if known.contains(name) {
             out.push(FieldError::duplicate(one.child("name"), name));
@@ -153,6 +153,7 @@ fn common(out: &mut Errors, container: &Value, pod: &Pod<'_>, at: &At<'_>) {
     choice(out, container, "terminationMessagePolicy", at, &["File", "FallbackToLogsOnError"]);
     ports(out, container, at);
     env::variables(out, container, at);
+    variable_files(out, pod, container, at);
     env::sources(out, container, at);
     mounts(out, container, &pod.volumes, at);
     devices(out, container, &pod.volumes, at);
@@ -329,13 +330,30 @@ fn resize(out: &mut Errors, container: &Value, restart: &str, at: &At<'_>) {
     }
 }
 
-fn restart(out: &mut Errors, container: &Value, at: &At<'_>) {
+/// Variables can come from files of volumes that the pod has.
+fn variable_files(out: &mut Errors, pod: &Pod<'_>, container: &Value, at: &At<'_>) {
+    let at = &at.child("env");
+    for (index, variable) in list(container, "env").iter().enumerate() {
+        let reference = &variable["valueFrom"]["fileKeyRef"];
+        let name = text(reference, "volumeName");
+        if has(&variable["valueFrom"], "fileKeyRef") && !pod.volumes.contains_key(name) {
+            let at = at.index(index);
+            let at = format!("{at}.valueFrom.fileKeyRef.volumeName");
+            out.push(FieldError::not_found(at, name));
+        }
+    }
+}
+
+fn restart(out: &mut Errors, container: &Value, at: &At<'_>, init: bool) {
     let rules = list(container, "restartPolicyRules");
     if has(container, "restartPolicy") {
         optional_choice(out, container, "restartPolicy", at, &["Always", "Never", "OnFailure"]);
     } else if !rules.is_empty() {
         let why = "must specify restartPolicy when restart rules are used";
         out.push(FieldError::required(at.child("restartPolicy"), why));
+        if init {
+            return;
+        }
     }
     let at = &at.child("restartPolicyRules");
     if rules.len() > 20 {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::names;
 
+use super::condition;
 use super::field::{
     At, Errors, choice, has, immutable, list, named, not_negative, number, optional_choice, port_number,
     reasons, strings, text,
@@ -123,6 +124,9 @@ fn slice_endpoint(out: &mut Errors, endpoint: &Value, kind: &str, at: &At<'_>) {
     }
     for (index, value) in strings(endpoint, "addresses").enumerate() {
         let one = &inner.index(index);
+        if kind == "FQDN" {
+            reasons(out, value, one, names::dns1123_subdomain(value));
+        }
         if !matches!(kind, "IPv4" | "IPv6") {
             continue;
         }
@@ -191,6 +195,7 @@ pub(super) fn budget(out: &mut Errors, budget: &Value) {
 
 /// The status of a disruption budget.
 pub(super) fn budget_status(out: &mut Errors, new: &Value, _: &Value) {
+    condition::conditions(out, &new["status"], &At::new("status"));
     let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     not_negative(out, &new["status"], &numbers, &At::new("status"));
 }

@@ -1,6 +1,6 @@
 //! Events, in the words of both groups that have them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_machinery::invalid::FieldError;
 use windlass_machinery::names;
 
@@ -71,6 +71,11 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
     ] {
         immutable(out, &new[field], &old[field], &At::new(shown));
     }
+    let source = |event: &Value| {
+        let source = &event["deprecatedSource"];
+        json!({"Component": text(source, "component"), "Host": text(source, "host")})
+    };
+    immutable(out, &source(new), &source(old), &At::new("source"));
     let times = |event: &Value| Value::from(event["deprecatedCount"].as_i64().unwrap_or_default());
     immutable(out, &times(new), &times(old), &At::new("count"));
 }

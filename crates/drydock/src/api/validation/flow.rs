@@ -257,6 +257,14 @@ fn response(out: &mut Errors, response: &Value, at: &At<'_>) {
                 let why = format!("should not be greater than queues ({queues})");
                 out.push(FieldError::invalid(inner.child("handSize"), hand, why));
             }
+            #[allow(clippy::cast_precision_loss, reason = "the server reckons so")]
+            let bits = ((queues as f64).log2() * hand as f64).ceil();
+            if hand > 0 && hand <= queues && bits > 60.0 {
+                let why = format!(
+                    "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than 60"
+                );
+                out.push(FieldError::invalid(inner.child("handSize"), hand, why));
+            }
         }
         "" => out.push(FieldError::required(at.child("type"), "")),
         other => out.push(FieldError::not_supported(at.child("type"), other, ["Queue", "Reject"])),

@@ -20,8 +20,23 @@ static TYPES: LazyLock<HashMap<&'static str, Type>> =
 
 /// The object as a message shows it.
 pub(super) fn shown(ty: &str, value: &Value) -> Shown {
+    Shown::raw(text(ty, value))
+}
+
+/// The object in JSON, with Go's own names.
+pub(super) fn text(ty: &str, value: &Value) -> String {
     let mut out = String::new();
     tree(ty, value).write(&mut out);
+    out
+}
+
+/// A list of objects as a message shows it.
+pub(super) fn shown_list(ty: &str, list: &Value) -> Shown {
+    let mut out = String::new();
+    match list.as_array() {
+        None => out.push_str("null"),
+        Some(items) => Tree::List(items.iter().map(|item| tree(ty, item)).collect()).write(&mut out),
+    }
     Shown::raw(out)
 }
 
@@ -130,8 +145,16 @@ fn members(ty: &str, value: &Value, around: &Value, out: &mut Vec<(String, Tree)
             Some(field) => &around[field],
             None => &value[&member.field],
         };
-        let optional = matches!(member.form, Form::Any | Form::Pointer(_) | Form::List(_));
-        if known.published && optional && found.is_null() {
+        let absent = match member.form {
+            Form::Any | Form::List(_) => {
+                found.is_null()
+                    || found.as_array().is_some_and(Vec::is_empty)
+                    || found.as_object().is_some_and(serde_json::Map::is_empty)
+            }
+            Form::Pointer(_) => found.is_null(),
+            _ => false,
+        };
+        if known.published && absent {
             continue;
         }
         out.push((member.name.to_owned(), part(member.form, found, value)));

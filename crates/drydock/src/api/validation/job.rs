@@ -104,6 +104,8 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     if let Some(ready) = number(status, "ready").filter(|ready| *ready > count(status, "active")) {
         out.push(FieldError::invalid(STATUS.child("ready"), ready, "cannot set more ready pods than active"));
     }
+    indexes(out, &new["spec"], status);
+    uncounted(out, status, finished);
     if met && failed {
         conditions(out, "cannot set SuccessCriteriaMet=True and Failed=true conditions".into());
     }
@@ -132,6 +134,55 @@ pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     }
 }
 
+/// Which parts of a job are done, and which have failed.
+fn indexes(out: &mut Errors, spec: &Value, status: &Value) {
+    let (done, failed) = (text(status, "completedIndexes"), status["failedIndexes"].as_str());
+    let per_index = has(spec, "backoffLimitPerIndex");
+    let at = &STATUS.child("completedIndexes");
+    let read = |out: &mut Errors, field: &str, text: &str| {
+        let Some(completions) = number(spec, "completions").filter(|_| !text.is_empty()) else { return };
+        if let Err(why) = count_indexes(text, completions) {
+            let why = format!("error parsing {field}: {why}");
+            out.push(FieldError::invalid(STATUS.child(field), text, why));
+        }
+    };
+    read(out, "completedIndexes", done);
+    if let Some(failed) = failed.filter(|_| per_index) {
+        read(out, "failedIndexes", failed);
+    }
+    if !done.is_empty() && text(spec, "completionMode") != "Indexed" {
+        let why = "cannot set non-empty completedIndexes when non-indexed completion mode";
+        out.push(FieldError::invalid(at, done, why));
+    }
+    if let Some(failed) = failed.filter(|_| !per_index) {
+        let why = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
+        out.push(FieldError::invalid(STATUS.child("failedIndexes"), failed, why));
+    }
+}
+
+/// Pods that have ended and are not in the counters yet.
+fn uncounted(out: &mut Errors, status: &Value, finished: bool) {
+    let (pods, at) = (&status["uncountedTerminatedPods"], &STATUS.child("uncountedTerminatedPods"));
+    let mut known = std::collections::BTreeSet::new();
+    for field in ["succeeded", "failed"] {
+        let at = &at.child(field);
+        for (index, uid) in list(pods, field).iter().enumerate() {
+            let uid = uid.as_str().unwrap_or_default();
+            if uid.is_empty() {
+                out.push(FieldError::invalid(at.index(index), uid, "must not be empty"));
+            } else if !known.insert(uid) {
+                out.push(FieldError::duplicate(at.index(index), uid));
+            }
+        }
+    }
+    if finished && !known.is_empty() {
+        let shown = serde_json::json!({"Succeeded": pods["succeeded"], "Failed": pods["failed"]});
+        let shown = format!("{{\"Succeeded\":{},\"Failed\":{}}}", shown["Succeeded"], shown["Failed"]);
+        let shown = windlass_machinery::invalid::Shown::raw(shown);
+        out.push(FieldError::invalid(at, shown, "must be empty for finished job"));
+    }
+}
+
 fn generated_selector(out: &mut Errors, job: &Value) {
     let spec = &job["spec"];
     if is(spec, "manualSelector") || !has(spec, "selector") {
@@ -139,11 +190,22 @@ fn generated_selector(out: &mut Errors, job: &Value) {
     }
     let (name, uid) = (text(&job["metadata"], "name"), text(&job["metadata"], "uid"));
     let expected = [
-        ("batch.kubernetes.io/controller-uid", uid),
-        ("batch.kubernetes.io/job-name", name),
         ("controller-uid", uid),
         ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
     ];
+    let labels = &spec["template"]["metadata"]["labels"];
+    let at = At::new("spec.template.metadata.labels");
+    for (key, wanted) in expected {
+        match labels[key].as_str() {
+            None => out.push(FieldError::required(at.key(key), format!("must be '{wanted}'"))),
+            Some(found) if found != wanted => {
+                out.push(FieldError::invalid(at.key(key), labels, format!("must be '{wanted}'")));
+            }
+            Some(_) => {}
+        }
+    }
     let Some(wanted) = selector::read(&spec["selector"]) else {
         return;
     };

@@ -33,7 +33,7 @@ pub(super) fn ingress(out: &mut Errors, ingress: &Value) {
     let spec = &ingress["spec"];
     if list(spec, "rules").is_empty() && !has(spec, "defaultBackend") {
         let why = "either `defaultBackend` or `rules` must be specified";
-        out.push(FieldError::invalid(SPEC, Value::Null, why));
+        out.push(FieldError::invalid(SPEC, &spec["rules"], why));
     }
     if has(spec, "defaultBackend") {
         backend(out, &spec["defaultBackend"], &SPEC.child("defaultBackend"));
@@ -301,7 +301,9 @@ fn policy_peer(out: &mut Errors, peer: &Value, at: &At<'_>) {
         if required(out, block, "cidr", at) {
             address::cidr(out, range, &at.child("cidr"));
             let at = &at.child("except");
-            for (index, except) in strings(block, "except").enumerate() {
+            // Within nothing there is nothing to except.
+            let excepted = strings(block, "except").filter(|_| address::is_within(range, range).is_some());
+            for (index, except) in excepted.enumerate() {
                 let at = &at.index(index);
                 address::cidr(out, except, at);
                 if address::is_within(except, range) == Some(false) {

@@ -15,6 +15,7 @@ const SPEC: At<'static> = At::new("spec");
 pub(super) fn create(out: &mut Errors, node: &Value) {
     taints(out, node);
     capacity(out, node);
+    features(out, node);
     let at = &SPEC.child("podCIDRs");
     for (index, range) in strings(&node["spec"], "podCIDRs").enumerate() {
         address::cidr(out, range, &at.index(index));
@@ -27,9 +28,16 @@ pub(super) fn create(out: &mut Errors, node: &Value) {
     }
 }
 
-/// A changed node.
+/// A changed node: all of it is looked at, and most of it twice.
 pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
+    create(out, new);
+    status(out, new, old);
+}
+
+/// A node whose status changes.
+pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     capacity(out, new);
+    features(out, new);
     let at = At::new("status.addresses");
     let all = list(&new["status"], "addresses");
     for (index, address) in all.iter().enumerate().filter(|(index, address)| all[..*index].contains(address))
@@ -46,6 +54,36 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
         out.push(FieldError::forbidden(SPEC.child("providerID"), why));
     }
     taints(out, new);
+    if spec["externalID"] != was["externalID"] {
+        out.push(FieldError::forbidden(SPEC.child("externalID"), "may not be updated"));
+    }
+}
+
+/// What a node says it can do.
+fn features(out: &mut Errors, node: &Value) {
+    let at = At::new("status");
+    let at = &at.child("declaredFeatures");
+    let names: Vec<&str> = strings(&node["status"], "declaredFeatures").collect();
+    for (index, name) in names.iter().enumerate() {
+        let plain =
+            name.split('/').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric()));
+        if !plain || !name.starts_with(|first: char| first.is_ascii_uppercase()) {
+            let why = format!(
+                "invalid feature name {name:?}: must start with an UpperCamelCase segment, with subsequent segments \
+                 separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric \
+                 characters and slashes"
+            );
+            out.push(FieldError::invalid(at.index(index), *name, why));
+        }
+        match names.get(index + 1) {
+            Some(next) if next == name => out.push(FieldError::duplicate(at.index(index + 1), *next)),
+            Some(next) if next < name => {
+                let why = "list must be sorted alphabetically";
+                out.push(FieldError::invalid(at.index(index + 1), *next, why));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn taints(out: &mut Errors, node: &Value) {

@@ -11,10 +11,9 @@ use super::field::{
     At, Errors, annotations, choice, count, entries, has, is, labels, list, named, number, optional_choice,
     reasons, text,
 };
-use super::{address, internal, resources, scheduling, security, volume};
+use super::{address, internal, pod_resources, pod_status, scheduling, security, volume};
 
 const SPEC: At<'static> = At::new("spec");
-const STATUS: At<'static> = At::new("status");
 const METADATA: At<'static> = At::new("metadata");
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -70,48 +69,7 @@ pub(super) fn update(out: &mut Errors, new: &Value, old: &Value) {
 /// A changed status.
 pub(super) fn status(out: &mut Errors, new: &Value, old: &Value) {
     annotation_changes(out, new, old);
-    let (status, was) = (&new["status"], &old["status"]);
-    let at = &STATUS.child("conditions");
-    for (index, condition) in list(status, "conditions").iter().enumerate() {
-        let kind = text(condition, "type");
-        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            reasons(out, kind, &at.index(index).child("Type"), names::qualified_name(kind));
-        }
-    }
-    if status["nominatedNodeName"] != was["nominatedNodeName"] {
-        named(out, status, "nominatedNodeName", &STATUS, |name| names::subdomain_name(name, false));
-    }
-    let policy = text(&old["spec"], "restartPolicy");
-    let at = &STATUS.child("containerStatuses");
-    for (index, before) in list(was, "containerStatuses").iter().enumerate() {
-        let ended = &before["state"]["terminated"];
-        let restarts = match policy {
-            "Always" => true,
-            "OnFailure" => count(ended, "exitCode") != 0,
-            _ => false,
-        };
-        let own = |spec: &Value| text(spec, "name") == text(before, "name");
-        let rules = list(&old["spec"], "containers")
-            .iter()
-            .find(|one| own(one))
-            .is_some_and(|one| has(one, "restartPolicy"));
-        if ended.is_null() || restarts || rules {
-            continue;
-        }
-        let now = list(status, "containerStatuses").iter().find(|one| own(one));
-        if now.is_some_and(|now| now["state"]["terminated"].is_null()) {
-            let why = "may not be transitioned to non-terminated state";
-            out.push(FieldError::forbidden(at.index(index).child("state"), why));
-        }
-    }
-    let at = &STATUS.child("podIPs");
-    let known: Vec<&str> = list(was, "podIPs").iter().map(|ip| text(ip, "ip")).collect();
-    for (index, ip) in list(status, "podIPs").iter().enumerate() {
-        let ip = text(ip, "ip");
-        if !known.contains(&ip) {
-            address::ip(out, ip, &at.index(index));
-        }
-    }
+    pod_status::status(out, new, old);
 }
 
 /// Containers added to a running pod.
@@ -266,12 +224,13 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     let volumes = volume::volumes(out, spec, name, at);
     let pod = Pod { spec, volumes, grace };
     resource_claims(out, spec, at);
+    for list in CONTAINERS {
+        used_claims(out, spec, list, at);
+    }
     container::main(out, &pod, at);
     container::init(out, &pod, at);
     container::ephemeral(out, &pod, at);
-    if has(spec, "resources") {
-        resources::of_container(out, &spec["resources"], &at.child("resources"));
-    }
+    pod_resources::of_pod(out, spec, at);
     host_network(out, spec, at, is_pod);
     choice(out, spec, "restartPolicy", at, &["Always", "OnFailure", "Never"]);
     choice(out, spec, "dnsPolicy", at, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
@@ -281,6 +240,7 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     dns(out, spec, at);
     scheduling::gates(out, spec, at);
     scheduling::spreading(out, spec, at);
+    host_processes(out, spec, at);
     security::host_users(out, spec, at);
     host_name(out, spec, at);
     for field in ["serviceAccountName", "nodeName"] {
@@ -300,6 +260,51 @@ fn spec(out: &mut Errors, spec: &Value, name: &str, at: &At<'_>, is_pod: bool) {
     }
     optional_choice(out, spec, "preemptionPolicy", at, &["PreemptLowerPriority", "Never"]);
     security::os(out, spec, at);
+}
+
+const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
+/// The claims that containers use.
+fn used_claims(out: &mut Errors, spec: &Value, field: &str, at: &At<'_>) {
+    let at = &at.child(field);
+    for (index, container) in list(spec, field).iter().enumerate() {
+        let at = &at.index(index);
+        let at = &at.child("resources");
+        pod_resources::claims(out, list(&container["resources"], "claims"), spec, &at.child("claims"));
+    }
+}
+
+/// Containers that are processes of a Windows host: all of them or none.
+fn host_processes(out: &mut Errors, spec: &Value, at: &At<'_>) {
+    let own = |within: &Value| within["securityContext"]["windowsOptions"]["hostProcess"].as_bool();
+    let all = CONTAINERS.iter().flat_map(|field| list(spec, field)).count();
+    let mut processes = 0;
+    for field in CONTAINERS {
+        let at = &at.child(field);
+        for (index, container) in list(spec, field).iter().enumerate() {
+            if let (Some(pod), Some(own)) = (own(spec), own(container))
+                && pod != own
+            {
+                let at = at.index(index);
+                let why = format!("pod hostProcess value must be identical if both are specified, was {pod}");
+                let at = format!("{at}.securityContext.windowsOptions.hostProcess");
+                out.push(FieldError::invalid(at, own, why));
+            }
+            processes += usize::from(own(container).or(own(spec)) == Some(true));
+        }
+    }
+    if processes == 0 {
+        return;
+    }
+    if processes != all {
+        let why =
+            "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        out.push(FieldError::invalid(at, "", why));
+    }
+    if spec["hostNetwork"] != true {
+        let why = "hostNetwork must be true if pod contains any hostProcess containers";
+        out.push(FieldError::invalid(at.child("hostNetwork"), false, why));
+    }
 }
 
 /// Claims of devices.

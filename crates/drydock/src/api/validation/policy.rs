@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_machinery::invalid::{FieldError, Path};
 use windlass_machinery::names;
 
-use super::super::admission::policy::{check_binding, check_condition, check_policy};
+use super::super::admission::policy::{check_binding, check_condition, check_mutations, check_policy};
 use super::field::{At, Errors, has, list, reasons, strings, text};
 use super::selector::label_selector;
 use super::webhook;
@@ -36,7 +36,7 @@ pub(super) fn policy(out: &mut Errors, policy: &Value) {
     }
 }
 
-/// A policy that changes objects; what its expressions make is looked at when they run.
+/// A policy that changes objects.
 pub(super) fn mutating_policy(out: &mut Errors, policy: &Value) {
     let spec = &policy["spec"];
     around(out, spec, true);
@@ -47,13 +47,7 @@ pub(super) fn mutating_policy(out: &mut Errors, policy: &Value) {
     } else if rules.is_empty() {
         out.push(FieldError::required(at.child("resourceRules"), ""));
     }
-    for operation in rules.iter().flat_map(|rule| strings(rule, "operations")) {
-        if !matches!(operation, "CONNECT" | "CREATE" | "UPDATE" | "*") {
-            let at = at.child("resourceRules");
-            let known = ["*", "CONNECT", "CREATE", "UPDATE"];
-            out.push(FieldError::not_supported(at.child("operations"), operation, known));
-        }
-    }
+    mutable_operations(out, &spec["matchConstraints"], at);
     let at = &SPEC.child("mutations");
     if list(spec, "mutations").is_empty() {
         out.push(FieldError::required(at, "mutations must contain at least one item"));
@@ -61,11 +55,23 @@ pub(super) fn mutating_policy(out: &mut Errors, policy: &Value) {
     for (index, mutation) in list(spec, "mutations").iter().enumerate() {
         self::mutation(out, mutation, &at.index(index));
     }
+    check_mutations(out, policy);
     let (policy, at) = (text(spec, "reinvocationPolicy"), SPEC.child("reinvocationPolicy"));
     match policy {
         "" => out.push(FieldError::required(at, "")),
         "IfNeeded" | "Never" => {}
         other => out.push(FieldError::not_supported(at, other, ["IfNeeded", "Never"])),
+    }
+}
+
+/// What is deleted is not changed any more.
+fn mutable_operations(out: &mut Errors, matched: &Value, at: &At<'_>) {
+    let at = &at.child("resourceRules");
+    for operation in list(matched, "resourceRules").iter().flat_map(|rule| strings(rule, "operations")) {
+        if !matches!(operation, "CONNECT" | "CREATE" | "UPDATE" | "*") {
+            let known = ["*", "CONNECT", "CREATE", "UPDATE"];
+            out.push(FieldError::not_supported(at.child("operations"), operation, known));
+        }
     }
 }
 
@@ -217,6 +223,7 @@ pub(super) fn mutating_binding(out: &mut Errors, binding: &Value) {
         out.push(FieldError::required(SPEC.child("policyName"), ""));
     }
     bound(out, binding);
+    mutable_operations(out, &binding["spec"]["matchResources"], &SPEC.child("matchResources"));
 }
 
 fn bound(out: &mut Errors, binding: &Value) {

@@ -42,18 +42,28 @@ pub(super) fn quantity(value: &Value) -> Option<Quantity> {
 
 /// What a container asks for, and what it gets at most.
 pub(super) fn of_container(out: &mut Errors, resources: &Value, at: &At<'_>) {
+    requirements(out, resources, at, container_name);
+}
+
+/// The same, of resources whose names follow another rule.
+pub(super) fn requirements(
+    out: &mut Errors,
+    resources: &Value,
+    at: &At<'_>,
+    name_rule: fn(&mut Errors, &str, &At<'_>),
+) {
     let (limits, requests) = (at.child("limits"), at.child("requests"));
     let (mut huge, mut small) = (false, false);
     for (name, value) in entries(resources, "limits") {
         let at = &limits.key(name);
-        container_name(out, name, at);
+        name_rule(out, name, at);
         amount(out, name, value, at);
         huge |= is_huge(name);
         small |= matches!(name.as_str(), "cpu" | "memory");
     }
     for (name, value) in entries(resources, "requests") {
         let at = &requests.key(name);
-        container_name(out, name, at);
+        name_rule(out, name, at);
         amount(out, name, value, at);
         huge |= is_huge(name);
         small |= matches!(name.as_str(), "cpu" | "memory");
@@ -156,7 +166,8 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+/// Whether a resource is one that Kubernetes does not know itself.
+pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::qualified_name(&format!("requests.{name}")).is_empty()

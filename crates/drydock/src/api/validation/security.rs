@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_machinery::invalid::{FieldError, Shown};
 use windlass_machinery::names;
 
-use super::field::{At, Errors, has, is, list, optional_choice, strings, text};
+use super::field::{At, Errors, has, is, list, optional_choice, reasons, strings, text};
 use super::internal;
 use super::volume::descending_path;
 
@@ -34,6 +34,7 @@ pub(super) fn of_pod(out: &mut Errors, spec: &Value, at: &At<'_>) {
 
 /// The security context of a container.
 pub(super) fn of_container(out: &mut Errors, context: &Value, spec: &Value, at: &At<'_>) {
+    windows(out, &context["windowsOptions"], &at.child("windowsOptions"));
     if context.is_null() {
         return;
     }
@@ -189,6 +190,37 @@ pub(super) fn os(out: &mut Errors, spec: &Value, at: &At<'_>) {
         "windows" => for_windows(out, spec, at),
         other => out.push(FieldError::not_supported(at.child("os"), other, ["linux", "windows"])),
     }
+}
+
+/// Who a container runs as on Windows.
+fn windows(out: &mut Errors, options: &Value, at: &At<'_>) {
+    if let Some(name) = options["gmsaCredentialSpecName"].as_str() {
+        reasons(out, name, &at.child("gmsaCredentialSpecName"), names::dns1123_subdomain(name));
+    }
+    if options["gmsaCredentialSpec"] == "" {
+        let why = "gmsaCredentialSpec cannot be an empty string";
+        out.push(FieldError::invalid(at.child("gmsaCredentialSpec"), "", why));
+    }
+    let Some(name) = options["runAsUserName"].as_str() else { return };
+    let user = name.rsplit('\\').next().unwrap_or_default();
+    let why = if name.is_empty() {
+        "runAsUserName cannot be an empty string"
+    } else if name.contains(char::is_control) {
+        "runAsUserName cannot contain control characters"
+    } else if name.matches('\\').count() > 1 {
+        "runAsUserName cannot contain more than one backslash"
+    } else if user.is_empty() {
+        "runAsUserName's User cannot be empty"
+    } else if user.len() > 104 {
+        "runAsUserName's User length must not be longer than 104 characters"
+    } else if user.chars().all(|c| matches!(c, '.' | ' ')) {
+        "runAsUserName's User cannot contain only periods or spaces"
+    } else if user.contains(|c: char| "\"/:;|=,+*?<>@[]".contains(c)) {
+        "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
+    } else {
+        return;
+    };
+    out.push(FieldError::invalid(at.child("runAsUserName"), name, why));
 }
 
 fn for_linux(out: &mut Errors, spec: &Value, at: &At<'_>) {

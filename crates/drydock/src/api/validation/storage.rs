@@ -11,7 +11,7 @@ use super::field::{
 };
 use super::resources::quantity;
 use super::selector::label_selector;
-use super::{internal, scheduling};
+use super::{internal, scheduling, volume_source};
 
 const SPEC: At<'static> = At::new("spec");
 const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -19,12 +19,20 @@ const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// A claim.
 pub(super) fn claim(out: &mut Errors, claim: &Value) {
-    claim_spec(out, &claim["spec"], &SPEC);
+    new_claim_spec(out, &claim["spec"], &SPEC);
+}
+
+/// What a new claim asks for.
+pub(super) fn new_claim_spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
+    claim_spec(out, spec, at);
+    for field in ["dataSource", "dataSourceRef"] {
+        named(out, &spec[field], "apiGroup", &at.child(field), names::dns1123_subdomain);
+    }
 }
 
 /// A changed claim.
 pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
-    claim(out, new);
+    claim_spec(out, &new["spec"], &SPEC);
     let (spec, was) = (&new["spec"], &old["spec"]);
     let metadata = At::new("metadata");
     let class = |object: &Value| annotation(&object["metadata"], CLASS).unwrap_or_default().to_owned();
@@ -67,6 +75,52 @@ pub(super) fn claim_update(out: &mut Errors, new: &Value, old: &Value) {
     immutable(out, &spec["volumeMode"], &was["volumeMode"], &At::new("volumeMode"));
 }
 
+/// How far a claim is with what it asks for.
+pub(super) fn claim_status(out: &mut Errors, new: &Value, _: &Value) {
+    const STEPS: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let status = &new["status"];
+    let at = At::new("status");
+    let known = |out: &mut Errors, name: &str, at: &At<'_>| {
+        let own = name.split_once('/').is_some_and(|(domain, _)| !domain.ends_with("kubernetes.io"));
+        reasons(out, name, at, names::qualified_name(name));
+        if name != "storage" && !own {
+            out.push(FieldError::not_supported(at, name, ["storage"]));
+        }
+    };
+    let negative = |out: &mut Errors, value: &Value, at: &At<'_>| {
+        if let Some(size) = quantity(value).filter(|size| size.sign() < 0) {
+            out.push(FieldError::invalid(at, size.value(), "must be a valid resource quantity"));
+        }
+    };
+    let inner = &at.child("capacity");
+    for (name, value) in entries(status, "capacity") {
+        negative(out, value, &inner.key(name));
+    }
+    let inner = &at.child("allocatedResourceStatuses");
+    for (name, step) in entries(status, "allocatedResourceStatuses") {
+        known(out, name, inner);
+        if !STEPS.iter().any(|known| step == known) {
+            let mut steps = STEPS;
+            steps.sort_unstable();
+            out.push(FieldError::not_supported(inner, name, steps));
+        }
+    }
+    let inner = &at.child("allocatedResources");
+    for (name, value) in entries(status, "allocatedResources") {
+        let before = out.len();
+        known(out, name, inner);
+        if out.len() == before {
+            negative(out, value, &inner.key(name));
+        }
+    }
+}
+
 /// What a claim asks for.
 pub(super) fn claim_spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
     let modes = list(spec, "accessModes");
@@ -98,14 +152,8 @@ pub(super) fn claim_spec(out: &mut Errors, spec: &Value, at: &At<'_>) {
             let same = ["apiGroup", "kind", "name"].iter().all(|field| source[*field] == reference[*field]);
             (!same).then_some("must match dataSourceRef")
         };
-        let shown = |why: &str| {
-            if why.starts_with("must") {
-                Shown::raw("{}")
-            } else {
-                Shown::from(at.child("dataSource").to_string())
-            }
-        };
-        out.extend(why.map(|why| FieldError::invalid(at, shown(why), why)));
+        // The server means to show the field, and shows a thing that has no text.
+        out.extend(why.map(|why| FieldError::invalid(at, Shown::raw("{}"), why)));
     }
     named(out, spec, "volumeAttributesClassName", at, |name| names::subdomain_name(name, false));
 }
@@ -129,7 +177,6 @@ fn data_source(out: &mut Errors, source: &Value, at: &At<'_>) {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
         out.push(FieldError::invalid(at, kind, why));
     }
-    named(out, source, "apiGroup", at, names::dns1123_subdomain);
     named(out, source, "namespace", at, |name| names::label_name(name, false));
 }
 
@@ -163,6 +210,9 @@ const SOURCES: &[&str] = &[
 pub(super) fn volume_update(out: &mut Errors, new: &Value, old: &Value) {
     volume(out, new);
     volume(out, new);
+    let metadata = windlass_machinery::invalid::Path::new("metadata");
+    out.extend(names::object_meta(&new["metadata"], false, names::subdomain_name, &metadata));
+    out.extend(names::finalizers_qualified(&new["metadata"], &metadata));
     let (spec, was) = (&new["spec"], &old["spec"]);
     let source = |spec: &Value, expands: bool| {
         let mut map = spec.as_object().cloned().unwrap_or_default();
@@ -261,15 +311,31 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
                     }
                 }
                 "nfs" => super::volume::nfs(out, source, at),
-                _ => {}
+                other => {
+                    if let Some((shown, rule)) = volume_source::rule(other) {
+                        rule(out, source, &SPEC.child(shown), true);
+                    }
+                }
             }
+            initiator(out, volume, at);
             if *first == "local" && affinity.is_null() {
                 let at = SPEC.child("nodeAffinity");
                 out.push(FieldError::required(at, "Local volume requires node affinity"));
             }
         }
     }
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle" && text(&spec["hostPath"], "path") == "/" {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        out.push(FieldError::forbidden(SPEC.child("persistentVolumeReclaimPolicy"), why));
+    }
     for extra in found {
+        // One driver is looked at whatever else there is.
+        if *extra == "flexVolume"
+            && let Some((shown, rule)) = volume_source::rule(extra)
+        {
+            rule(out, &spec[*extra], &SPEC.child(shown), true);
+            continue;
+        }
         let shown = if *extra == "cephfs" { "cephFS" } else { extra };
         out.push(FieldError::forbidden(SPEC.child(shown), "may not specify more than 1 volume type"));
     }
@@ -287,6 +353,18 @@ pub(super) fn volume(out: &mut Errors, volume: &Value) {
     }
     named(out, spec, "storageClassName", &SPEC, |name| names::subdomain_name(name, false));
     optional_choice(out, spec, "volumeMode", &SPEC, &["Block", "Filesystem"]);
+}
+
+/// An initiator's session is named after the volume and its portal.
+fn initiator(out: &mut Errors, volume: &Value, at: &At<'_>) {
+    let source = &volume["spec"]["iscsi"];
+    let portal = text(source, "targetPortal");
+    let length = text(&volume["metadata"], "name").len() + 1 + portal.len();
+    if has(source, "initiatorName") && length > 64 {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+                   iscsi.initiatorName is specified.";
+        out.push(FieldError::invalid(at.child("targetportal"), portal, why));
+    }
 }
 
 /// A storage class.
@@ -387,7 +465,11 @@ pub(super) fn driver_name(out: &mut Errors, source: &Value, field: &str, at: &At
     if !required(out, source, field, at) {
         return;
     }
-    let (name, at) = (text(source, field), &at.child(field));
+    driver(out, text(source, field), &at.child(field));
+}
+
+/// The name of a driver that is there.
+pub(super) fn driver(out: &mut Errors, name: &str, at: &At<'_>) {
     if name.len() > 63 {
         out.push(FieldError::too_long(at, 63));
     }

@@ -10,7 +10,7 @@ use super::field::{
     At, Errors, annotations, has, labels, list, number, optional_choice, reasons, required, text,
 };
 use super::resources::quantity;
-use super::{env, storage};
+use super::{env, storage, volume_source};
 
 /// The volumes of a pod that containers can mount, by name.
 pub(super) type Volumes<'v> = BTreeMap<&'v str, &'v Value>;
@@ -25,45 +25,37 @@ static SOURCES: &[(&str, &str, Rule)] = &[
         required(out, source, "repository", at);
         local_path(out, text(source, "directory"), &at.child("directory"));
     }),
-    ("gcePersistentDisk", "gcePersistentDisk", |out, source, at| _ = required(out, source, "pdName", at)),
-    ("awsElasticBlockStore", "awsElasticBlockStore", |out, source, at| {
-        _ = required(out, source, "volumeID", at)
-    }),
+    ("gcePersistentDisk", "gcePersistentDisk", COMMON),
+    ("awsElasticBlockStore", "awsElasticBlockStore", COMMON),
     ("secret", "secret", |out, source, at| key_files(out, source, "secretName", at)),
     ("nfs", "nfs", nfs),
-    ("iscsi", "iscsi", |_, _, _| {}),
-    ("glusterfs", "glusterfs", |out, source, at| {
-        required(out, source, "endpoints", at);
-        required(out, source, "path", at);
-    }),
-    ("flocker", "flocker", |_, _, _| {}),
+    ("iscsi", "iscsi", COMMON),
+    ("glusterfs", "glusterfs", COMMON),
+    ("flocker", "flocker", COMMON),
     ("persistentVolumeClaim", "persistentVolumeClaim", |out, source, at| {
         _ = required(out, source, "claimName", at)
     }),
-    ("rbd", "rbd", |_, _, _| {}),
-    ("cinder", "cinder", |out, source, at| _ = required(out, source, "volumeID", at)),
-    ("cephfs", "cephFS", |_, _, _| {}),
-    ("quobyte", "quobyte", |_, _, _| {}),
+    ("rbd", "rbd", COMMON),
+    ("cinder", "cinder", COMMON),
+    ("cephfs", "cephFS", COMMON),
+    ("quobyte", "quobyte", COMMON),
     ("downwardAPI", "downwarAPI", |out, source, at| {
         mode(out, source, "defaultMode", at);
         for file in list(source, "items") {
             env::downward_file(out, file, at);
         }
     }),
-    ("fc", "fc", |_, _, _| {}),
-    ("flexVolume", "flexVolume", |out, source, at| _ = required(out, source, "driver", at)),
+    ("fc", "fc", COMMON),
+    ("flexVolume", "flexVolume", COMMON),
     ("configMap", "configMap", |out, source, at| key_files(out, source, "name", at)),
-    ("azureFile", "azureFile", |out, source, at| {
-        required(out, source, "secretName", at);
-        required(out, source, "shareName", at);
-    }),
-    ("vsphereVolume", "vsphereVolume", |out, source, at| _ = required(out, source, "volumePath", at)),
-    ("photonPersistentDisk", "photonPersistentDisk", |out, source, at| _ = required(out, source, "pdID", at)),
-    ("portworxVolume", "portworxVolume", |out, source, at| _ = required(out, source, "volumeID", at)),
-    ("azureDisk", "azureDisk", |_, _, _| {}),
-    ("storageos", "storageos", |_, _, _| {}),
+    ("azureFile", "azureFile", COMMON),
+    ("vsphereVolume", "vsphereVolume", COMMON),
+    ("photonPersistentDisk", "photonPersistentDisk", COMMON),
+    ("portworxVolume", "portworxVolume", COMMON),
+    ("azureDisk", "azureDisk", COMMON),
+    ("storageos", "storageos", COMMON),
     ("projected", "projected", projected),
-    ("scaleIO", "scaleIO", |_, _, _| {}),
+    ("scaleIO", "scaleIO", COMMON),
     ("csi", "csi", |out, source, at| {
         storage::driver_name(out, source, "driver", at);
         let secret = &source["nodePublishSecretRef"];
@@ -81,13 +73,16 @@ static SOURCES: &[(&str, &str, Rule)] = &[
     }),
 ];
 
+/// What persistent volumes have as well is in [`volume_source`].
+const COMMON: Rule = |_, _, _| {};
+
 /// The volumes of a pod; `pod` is its name, if it has one.
 pub(super) fn volumes<'v>(out: &mut Errors, spec: &'v Value, pod: &str, at: &At<'_>) -> Volumes<'v> {
     let at = &at.child("volumes");
     let all = list(spec, "volumes");
     let made: BTreeSet<String> = all
         .iter()
-        .filter(|volume| !pod.is_empty() && has(volume, "ephemeral"))
+        .filter(|volume| !pod.is_empty() && has(volume, "ephemeral") && !text(volume, "name").is_empty())
         .map(|volume| format!("{pod}-{}", text(volume, "name")))
         .collect();
     let mut known = Volumes::new();
@@ -141,6 +136,9 @@ fn source(out: &mut Errors, volume: &Value, at: &At<'_>) {
         } else {
             found = true;
             rule(out, &volume[*field], &at.child(field));
+            if let Some((shown, rule)) = volume_source::rule(field) {
+                rule(out, &volume[*field], &at.child(shown), false);
+            }
         }
     }
     if !found {
@@ -265,7 +263,7 @@ fn ephemeral(out: &mut Errors, source: &Value, at: &At<'_>) {
     let metadata = &at.child("metadata");
     annotations(out, &template["metadata"], "annotations", metadata);
     labels(out, &template["metadata"], "labels", metadata);
-    storage::claim_spec(out, &template["spec"], &at.child("spec"));
+    storage::new_claim_spec(out, &template["spec"], &at.child("spec"));
 }
 
 /// The mode of a file.

@@ -67,6 +67,10 @@ pub(super) fn revision(out: &mut Errors, revision: &Value) {
     if revision["data"].is_null() {
         out.push(FieldError::required("data", "data is mandatory"));
     }
+    revision_number(out, revision);
+}
+
+fn revision_number(out: &mut Errors, revision: &Value) {
     if let Some(number) = number(revision, "revision").filter(|number| *number < 0) {
         out.push(FieldError::invalid("revision", number, "must be greater than or equal to 0"));
     }
@@ -74,7 +78,7 @@ pub(super) fn revision(out: &mut Errors, revision: &Value) {
 
 /// A changed revision.
 pub(super) fn revision_update(out: &mut Errors, new: &Value, old: &Value) {
-    revision(out, new);
+    revision_number(out, new);
     immutable(out, &new["data"], &old["data"], &At::new("data"));
 }
 
@@ -209,8 +213,10 @@ fn percentage(value: &Value) -> Option<i64> {
     digits.chars().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
+/// What a share comes to; a number may be written as text.
 fn share_value(value: &Value) -> i64 {
-    percentage(value).or_else(|| value.as_i64()).unwrap_or_default()
+    let text = || value.as_str().and_then(|text| text.parse().ok());
+    percentage(value).or_else(|| value.as_i64()).or_else(text).unwrap_or_default()
 }
 
 /// A selector and a template that it matches; `kind` is what the selector is for, `owner` what the template is for.

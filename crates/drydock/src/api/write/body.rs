@@ -12,6 +12,7 @@ use super::super::negotiation::{self, BodyForm};
 use super::super::options::FieldValidation;
 use super::super::protobuf;
 use super::super::registry::{Resource, api_version};
+use super::super::server::too_deep;
 use super::super::status::{Failure, Outcome};
 use super::{Write, name_of, yaml};
 
@@ -50,7 +51,21 @@ impl Write<'_> {
     ///
     /// # Errors
     /// When the metadata is of another type.
-    pub fn read_custom(
+    pub fn read_custom(&self, object: &mut Value, strictness: Strictness) -> Result<Strictness, DecodeError> {
+        let mut strictness = self.read_metadata(object, strictness)?;
+        structural::coerce(object, self.resource.ty(), self.server.built_in.metadata())
+            .map_err(DecodeError::Type)?;
+        for path in structural::prune(object, self.resource.ty()) {
+            strictness.add_unknown(&path);
+        }
+        Ok(strictness)
+    }
+
+    /// Reads the metadata of a custom object as a built-in type.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn read_metadata(
         &self,
         object: &mut Value,
         mut strictness: Strictness,
@@ -63,9 +78,6 @@ impl Write<'_> {
             }
         }
         whole_numbers(object);
-        for path in structural::prune(object, self.resource.ty()) {
-            strictness.add_unknown(&path);
-        }
         Ok(strictness)
     }
 
@@ -214,12 +226,34 @@ impl Write<'_> {
         Failure::invalid(&self.resource.group, kind, name_of(&object), &[error])
     }
 
+    /// Whether there is a kind of that name: of a resource, of its lists, or one that every version has.
+    fn registered(&self, given: &str, kind: &str) -> bool {
+        const EVERYWHERE: [&str; 7] = [
+            "CreateOptions",
+            "DeleteOptions",
+            "GetOptions",
+            "ListOptions",
+            "PatchOptions",
+            "UpdateOptions",
+            "WatchEvent",
+        ];
+        const CORE: [&str; 6] =
+            ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
+        let registry = self.server.registry();
+        let of_kind = |kind: &str| registry.of_kind(given, kind).is_some_and(|known| known.custom.is_none());
+        let built_in = || registry.all().iter().any(|one| one.custom.is_none() && one.api_version() == given);
+        registry.of_kind(given, kind).is_some()
+            || kind.strip_suffix("List").is_some_and(of_kind)
+            || given == "v1" && CORE.contains(&kind)
+            || EVERYWHERE.contains(&kind) && built_in()
+    }
+
     /// Why an object of another kind is none of this resource.
     #[must_use]
     pub fn misfit(&self, given: &str, kind: &str) -> String {
         let resource = self.resource;
         let version = given.rsplit('/').next().unwrap_or_default();
-        if self.server.registry().of_kind(given, kind).is_some() {
+        if self.registered(given, kind) {
             format!(
                 "converting ({version}.{kind}) to ({}.{}): unknown conversion",
                 if resource.group.is_empty() {
@@ -325,7 +359,13 @@ pub fn as_json(headers: &HeaderMap, body: &Bytes, ty: Type<'_>, kind: &str) -> O
         ))
     };
     match negotiation::body_form(headers)? {
-        BodyForm::Json => Ok((body.clone(), Vec::new())),
+        BodyForm::Json => match too_deep(body) {
+            None => Ok((body.clone(), Vec::new())),
+            Some(bracket) => {
+                let why = "couldn't get version/kind; json parse error: invalid character";
+                Err(unrecognized(format!("{why} '{bracket}' exceeded max depth")))
+            }
+        },
         BodyForm::Yaml => {
             let document = yaml::read(body).map_err(unrecognized)?;
             Ok((Bytes::from(document.value.to_string()), document.duplicates))

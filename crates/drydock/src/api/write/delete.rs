@@ -6,7 +6,7 @@ use super::super::admission::{self, Admission, Operation};
 use super::super::definitions::conversion;
 use super::super::options::{DeleteOptions, Propagation};
 use super::super::status::{self, Failure, Outcome};
-use super::super::strategy;
+use super::super::{strategy, view};
 use super::{Write, committed, encoded, metadata_mut, metadata_of};
 use crate::store::Expect;
 
@@ -62,6 +62,10 @@ impl Write<'_> {
             let strategy = self.strategy();
             let mut new = old.clone();
             let marked = metadata_of(&old).contains_key("deletionTimestamp");
+            if marked && (strategy.held)(&old) {
+                // What waits for others than its finalizers is not marked otherwise any more.
+                return Ok(Deleted::Object(encoded(&old)));
+            }
             let before = new.clone();
             self.mark_finalizers(&mut new, options);
             let grace = (strategy.grace)(&old, options.grace);
@@ -97,19 +101,26 @@ impl Write<'_> {
             }
             let uid = metadata_of(&old).get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut last = new;
-            if strategy.graceful {
+            let mut seen = current.revision;
+            if strategy.graceful && (!marked || pending.is_some_and(|pending| pending > 0)) {
                 self.mark_deleted(&mut last, 0, marked);
                 if !options.dry_run {
-                    // The real server writes the mark before it removes the object.
-                    self.server.store.skip_revision();
+                    // The mark is written before the object goes, so that watchers see both.
+                    let written =
+                        self.server.store.write(self.resource.table, &key, Expect::At(seen), |revision| {
+                            committed(&mut last, revision)
+                        });
+                    match written {
+                        Ok(written) => seen = written.revision,
+                        Err(_) => continue,
+                    }
                 }
             }
             if !options.dry_run {
                 let mut form = self.form(&last).await?;
-                let removed =
-                    self.server.store.remove(self.resource.table, &key, current.revision, |revision| {
-                        committed(form.as_mut().unwrap_or(&mut last), revision)
-                    });
+                let removed = self.server.store.remove(self.resource.table, &key, seen, |revision| {
+                    committed(form.as_mut().unwrap_or(&mut last), revision)
+                });
                 if removed.is_err() {
                     continue;
                 }
@@ -125,7 +136,7 @@ impl Write<'_> {
 
     /// Who deletes a job, say, without saying what becomes of its pods may not expect that they stay.
     fn warn_about_orphans(&mut self, options: &DeleteOptions) {
-        let orphans = self.strategy().propagation == Propagation::Orphan;
+        let orphans = self.strategy().tells_of_orphans;
         let warned = self.warnings.iter().any(|warning| warning == ORPHANS);
         if orphans && options.propagation.is_none() && !warned {
             self.warnings.push(ORPHANS.to_owned());
@@ -137,15 +148,22 @@ impl Write<'_> {
         let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
         let conflict = |why: String| {
             let kind = &self.resource.kind;
-            let name = text("name");
-            let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
-            let mut failure = Failure::conflict(self.resource, name, &why);
-            failure.message = message;
-            failure.with_details(serde_json::json!({"name": name, "kind": kind}))
+            let group = view::storage_group(&self.resource.group, &self.resource.plural);
+            Failure::conflict_name(group, kind, text("name"), &why)
+        };
+        // Kinds that have a way of their own to go have words of their own too.
+        let own = |what: &str, wanted: &str, found: &str| {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            );
+            Failure::conflict(self.resource, text("name"), &why)
         };
         if let Some(wanted) = &options.uid
             && *wanted != text("uid")
         {
+            if !self.strategy().dated {
+                return Err(own("UID", wanted, text("uid")));
+            }
             return Err(conflict(format!(
                 "the UID in the precondition ({wanted}) does not match the UID in record ({}). The object might \
                  have been deleted and then recreated",
@@ -155,6 +173,9 @@ impl Write<'_> {
         if let Some(wanted) = &options.resource_version
             && *wanted != text("resourceVersion")
         {
+            if !self.strategy().dated {
+                return Err(own("ResourceVersion", wanted, text("resourceVersion")));
+            }
             return Err(conflict(format!(
                 "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
                  ({}). The object might have been modified",

@@ -12,6 +12,7 @@ use windlass_machinery::patch::convert;
 use windlass_machinery::schema::Type;
 use windlass_machinery::{decode, encode, go, managed, patch};
 
+use super::super::definitions::conversion;
 use super::super::negotiation::content_type;
 use super::super::registry::Resource;
 use super::super::status::{Failure, Outcome};
@@ -119,6 +120,43 @@ impl Patch {
         }
     }
 
+    /// What managers have set is compared in the versions that they wrote, which must have a place for it all.
+    fn fits_managers(&self, write: &Write<'_>, live: Option<&Value>, applied: &Value) -> Outcome<()> {
+        let resource = write.resource;
+        let version = resource.api_version();
+        let who = write.manager(&version);
+        let records = live.and_then(|live| metadata_of(live).get("managedFields")?.as_array());
+        for record in records.into_iter().flatten().filter(|record| record["apiVersion"] != version.as_str())
+        {
+            let text = |field: &str| record[field].as_str().unwrap_or_default();
+            let written = text("apiVersion").rsplit('/').next().unwrap_or_default();
+            let Err(why) = conversion::fits(resource, written, applied) else { continue };
+            let own = text("operation") == "Apply"
+                && text("manager") == who.name
+                && text("subresource") == who.subresource;
+            return Err(Failure::internal(match own {
+                true => format!(
+                    "failed to prune fields: failed to convert merged object to last applied version: {why}"
+                ),
+                false => why,
+            }));
+        }
+        Ok(())
+    }
+
+    /// That an applied object is none of its type, although its configuration is.
+    fn inconvertible(&self, resource: &Resource, why: &str) -> Failure {
+        let (group, version) = (&resource.group, &resource.version);
+        let kind = format!("{group}/{version}, Kind={}", resource.kind);
+        let config = body::applied(&self.text).map(|document| document.value).unwrap_or_default();
+        let namespace = metadata_of(&config).get("namespace").and_then(Value::as_str).unwrap_or_default();
+        Failure::internal(format!(
+            "failed to convert new object ({namespace}/{}; {kind}) to proper version: unable to convert \
+             unstructured object to {kind}: {why}",
+            super::name_of(&config)
+        ))
+    }
+
     fn applied(&self, write: &mut Write<'_>, old: Option<&Value>) -> Outcome<Value> {
         let resource = write.resource;
         let document = body::applied(&self.text).map_err(|error| {
@@ -136,6 +174,9 @@ impl Patch {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         if api_version != resource.api_version() || kind != resource.kind {
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+            // What is no version at all is of no kind.
+            let (group, version, kind) =
+                if group.contains('/') { ("", "", "") } else { (group, version, &*kind) };
             return Err(Failure::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
         }
         if metadata_of(&config).get("managedFields").is_some_and(|fields| !fields.is_null()) {
@@ -143,6 +184,13 @@ impl Patch {
         }
         if old.is_none() {
             write.check_name(&config, &self.name)?;
+            let uid = metadata_of(&config).get("uid").and_then(Value::as_str).unwrap_or_default();
+            if !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(Failure::conflict(resource, &self.name, &why));
+            }
         }
         let live = old.map(|old| with_type(old, resource));
         let force = write.options.force.unwrap_or_default();
@@ -168,6 +216,7 @@ impl Patch {
             other => Failure::internal(other.to_string()),
         })
         .and_then(|applied| {
+            self.fits_managers(write, live.as_ref(), &applied)?;
             // What is odd about the notation comes after what is wrong with the object.
             let mut strictness = Strictness::default();
             strictness.add_yaml(duplicates);
@@ -265,17 +314,27 @@ impl Change for Patch {
             (_, Some(old)) => self.patched(resource, old)?,
             (_, None) => return Err(Failure::not_found(resource, &self.name)),
         };
-        let patched = if self.kind == PatchKind::Strategic { new.clone() } else { Value::Null };
-        let read = if resource.custom.is_some() {
-            write.read_custom(&mut new, decode::Strictness::default()).map(|strictness| (new, strictness))
-        } else {
-            decode::value(&new, resource.ty())
+        if resource.custom.is_some() && !self.owns() && new["kind"].as_str().is_none_or(str::is_empty) {
+            let why = format!("Object 'Kind' is missing in '{shown}'");
+            return Err(Failure::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]));
+        }
+        let none = decode::Strictness::default();
+        let mut patched = Value::Null;
+        let read = match &resource.custom {
+            // What is applied fits the type already, and keeps its nulls.
+            Some(_) if self.owns() => write.read_metadata(&mut new, none).map(|strictness| (new, strictness)),
+            Some(_) => write.read_custom(&mut new, none).map(|strictness| (new, strictness)),
+            None => {
+                let read = decode::value(&new, resource.ty());
+                patched = new;
+                read
+            }
         };
         let unreadable =
             |why: String| Failure::invalid("", "", "", &[FieldError::invalid("patch", shown.clone(), why)]);
         let (new, mut strictness) = read.map_err(|error| match self.kind {
-            PatchKind::Apply => Failure::bad_request(error.to_string()),
-            PatchKind::Strategic => {
+            PatchKind::Apply if resource.custom.is_some() => Failure::bad_request(error.to_string()),
+            PatchKind::Apply | PatchKind::Strategic => {
                 let why = convert::complaint(&patched, resource.ty());
                 let own = || match error.to_string() {
                     bytes if bytes.starts_with("illegal base64") => {
@@ -283,7 +342,8 @@ impl Change for Patch {
                     }
                     other => other,
                 };
-                unreadable(why.unwrap_or_else(own))
+                let why = why.unwrap_or_else(own);
+                if self.owns() { self.inconvertible(resource, &why) } else { unreadable(why) }
             }
             _ => unreadable(error.to_string()),
         })?;

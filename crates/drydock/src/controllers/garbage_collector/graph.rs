@@ -1,12 +1,12 @@
 //! Who owns what: every object's metadata by uid, and the dependents of each owner. No I/O.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::super::discovery::Kind;
-use super::super::informer::revision_of;
+use super::head::Head;
 use super::{FOREGROUND, ORPHAN};
 
 /// Something to look at.
@@ -46,7 +46,7 @@ impl Item {
 /// The graph.
 #[derive(Default)]
 pub(super) struct Graph {
-    items: BTreeMap<String, Item>,
+    items: HashMap<String, Item>,
     dependents: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -82,26 +82,33 @@ impl Graph {
     }
 
     /// Puts an object in. Returns what to look at now, and whether to give other news a moment first.
-    pub(super) fn put(&mut self, kind: &Arc<Kind>, meta: ObjectMeta) -> Vec<(Work, bool)> {
-        let Some(uid) = meta.uid.clone() else {
-            return Vec::new();
-        };
-        let known = self.items.get(&uid);
-        if known.is_some_and(|known| known.resource_version.parse::<u64>().unwrap_or(0) >= revision_of(&meta))
-        {
+    pub(super) fn put(&mut self, kind: &Arc<Kind>, meta: Head) -> Vec<(Work, bool)> {
+        if meta.uid.is_empty() {
             return Vec::new();
         }
-        let old = self.take(&uid);
+        let revision = meta.revision();
+        let uid = meta.uid.clone();
         let item = Item {
             kind: kind.clone(),
             namespace: meta.namespace,
-            name: meta.name.unwrap_or_default(),
-            uid: uid.clone(),
-            resource_version: meta.resource_version.unwrap_or_default(),
+            name: meta.name,
+            uid: meta.uid,
+            resource_version: meta.resource_version,
             owners: meta.owner_references.unwrap_or_default(),
             finalizers: meta.finalizers.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
         };
+        if let Some(known) = self.items.get_mut(&uid) {
+            if known.resource_version.parse::<u64>().unwrap_or(0) >= revision {
+                return Vec::new();
+            }
+            // Most changes are of no concern to owners and dependents.
+            if !item.deleting && !known.deleting && known.owners == item.owners {
+                *known = item;
+                return Vec::new();
+            }
+        }
+        let old = self.take(&uid);
         for owner in &item.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
         }
@@ -172,8 +179,8 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kube::core::ApiResource;
+    use serde::de::IgnoredAny;
 
     use super::*;
 
@@ -182,18 +189,18 @@ mod tests {
         Arc::new(Kind { resource, namespaced: true, verbs: Vec::new() })
     }
 
-    fn meta(uid: &str, revision: u64, owner: Option<&str>) -> ObjectMeta {
+    fn meta(uid: &str, revision: u64, owner: Option<&str>) -> Head {
         let owner = owner.map(|uid| OwnerReference {
             uid: uid.to_owned(),
             block_owner_deletion: Some(true),
             ..OwnerReference::default()
         });
-        ObjectMeta {
-            name: Some(uid.to_owned()),
-            uid: Some(uid.to_owned()),
-            resource_version: Some(revision.to_string()),
+        Head {
+            name: uid.to_owned(),
+            uid: uid.to_owned(),
+            resource_version: revision.to_string(),
             owner_references: owner.map(|owner| vec![owner]),
-            ..ObjectMeta::default()
+            ..Head::default()
         }
     }
 
@@ -218,7 +225,7 @@ mod tests {
         graph.put(&kind(), meta("owner", 1, None));
         graph.put(&kind(), meta("child", 2, Some("owner")));
         let mut deleted = meta("owner", 3, None);
-        deleted.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        deleted.deletion_timestamp = Some(IgnoredAny);
         deleted.finalizers = Some(vec![FOREGROUND.to_owned()]);
         let work = graph.put(&kind(), deleted);
         assert_eq!(work.len(), 2);

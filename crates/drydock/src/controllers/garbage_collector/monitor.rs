@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::{ObjectList, PartialObjectMeta, Request};
+use kube::core::{ObjectList, Request};
 use tokio::sync::oneshot;
 
 use super::super::Error;
 use super::super::discovery::Kind;
 use super::Collector;
+use super::head::Seen;
 
 /// Lists and watches a kind until the task is dropped. Tells when the first list is in, or could not be had.
 pub(super) async fn run(collector: Arc<Collector>, kind: Kind, synced: oneshot::Sender<()>) {
@@ -47,9 +48,9 @@ async fn list(collector: &Collector, kind: &Arc<Kind>) -> Result<String, Error> 
     let mut gone = collector.graph().of_kind(&kind.path(None));
     loop {
         let request = request.list_metadata(&params).map_err(Error::build)?;
-        let page: ObjectList<PartialObjectMeta> = collector.client.request(request).await?;
+        let page: ObjectList<Seen> = collector.client.request(request).await?;
         for object in page.items {
-            gone.remove(object.metadata.uid.as_deref().unwrap_or_default());
+            gone.remove(&object.metadata.uid);
             collector.observe(kind, object);
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -72,16 +73,16 @@ async fn watch(
 ) -> Result<String, Error> {
     let request = Request::new(kind.path(None));
     let request = request.watch_metadata(&WatchParams::default(), &revision).map_err(Error::build)?;
-    let mut events = std::pin::pin!(collector.client.request_events::<PartialObjectMeta>(request).await?);
+    let mut events = std::pin::pin!(collector.client.request_events::<Seen>(request).await?);
     while let Some(event) = events.next().await {
         match event? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                revision = object.metadata.resource_version.clone().unwrap_or_default();
+                revision.clone_from(&object.metadata.resource_version);
                 collector.observe(kind, object);
             }
             WatchEvent::Deleted(object) => {
-                revision = object.metadata.resource_version.clone().unwrap_or_default();
-                collector.observe_deleted(object.metadata.uid.as_deref().unwrap_or_default());
+                collector.observe_deleted(&object.metadata.uid);
+                revision = object.metadata.resource_version;
             }
             WatchEvent::Bookmark(bookmark) => revision = bookmark.metadata.resource_version,
             WatchEvent::Error(status) => return Err(Error::Kube(kube::Error::Api(status))),

@@ -9,6 +9,8 @@ use super::{Change, Kind, ObjectKey};
 
 pub(super) struct Store<K> {
     pub(super) objects: BTreeMap<ObjectKey, Arc<K>>,
+    /// Whether the indexes below are kept.
+    pub(super) indexed: bool,
     /// By the uid of the controlling owner; by `/namespace` where there is none.
     pub(super) by_controller: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// By namespace and one label.
@@ -17,13 +19,17 @@ pub(super) struct Store<K> {
     pub(super) seen: u64,
 }
 
-impl<K> Default for Store<K> {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), by_controller: BTreeMap::new(), by_label: BTreeMap::new(), seen: 0 }
-    }
-}
-
 impl<K: Kind> Store<K> {
+    pub(super) fn new(indexed: bool) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            indexed,
+            by_controller: BTreeMap::new(),
+            by_label: BTreeMap::new(),
+            seen: 0,
+        }
+    }
+
     /// Puts an object in, unless a newer one is held.
     pub(super) fn put(&mut self, object: K) -> Vec<Change<K>> {
         let key = ObjectKey::of(object.meta());
@@ -56,6 +62,9 @@ impl<K: Kind> Store<K> {
         if let Some(old) = &old {
             self.unindex(&key, old.meta());
         }
+        if !self.indexed {
+            return Change { old, new: Some(new) };
+        }
         self.by_controller.entry(controller_index(new.meta())).or_default().insert(key.clone());
         for (label, value) in new.meta().labels.iter().flatten() {
             let index = (key.namespace.clone(), label.clone(), value.clone());
@@ -82,6 +91,9 @@ impl<K: Kind> Store<K> {
     }
 
     fn unindex(&mut self, key: &ObjectKey, meta: &ObjectMeta) {
+        if !self.indexed {
+            return;
+        }
         let index = controller_index(meta);
         if let Some(keys) = self.by_controller.get_mut(&index) {
             keys.remove(key);

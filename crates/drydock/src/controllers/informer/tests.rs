@@ -24,7 +24,7 @@ fn revision(informer: &Informer<ConfigMap>, name: &str) -> Option<u64> {
 
 #[test]
 fn own_writes_are_seen_at_once_and_never_undone_by_older_news() {
-    let informer = Informer::new();
+    let informer = Informer::new(None, true);
     informer.observe(object("a", "1", 5));
     assert_eq!(revision(&informer, "a"), Some(5));
     // The watch tells of the creation only now; the write above was an update of it.
@@ -36,7 +36,7 @@ fn own_writes_are_seen_at_once_and_never_undone_by_older_news() {
 
 #[test]
 fn an_answer_that_the_watch_has_passed_brings_nothing_back() {
-    let informer = Informer::new();
+    let informer = Informer::new(None, true);
     {
         let mut store = informer.lock();
         store.put(object("a", "1", 5));
@@ -49,7 +49,7 @@ fn an_answer_that_the_watch_has_passed_brings_nothing_back() {
 
 #[test]
 fn a_new_object_of_an_old_name_is_a_deletion_and_an_addition() {
-    let informer = Informer::new();
+    let informer = Informer::new(None, true);
     informer.lock().put(object("a", "1", 5));
     let changes = informer.lock().put(object("a", "2", 9));
     assert_eq!(changes.len(), 2);
@@ -62,7 +62,7 @@ fn a_new_object_of_an_old_name_is_a_deletion_and_an_addition() {
 
 #[test]
 fn the_answer_of_a_write_that_removed_the_object_replaces_what_is_held() {
-    let informer = Informer::new();
+    let informer = Informer::new(None, true);
     let mut held = object("a", "1", 5);
     held.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));

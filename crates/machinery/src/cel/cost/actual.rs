@@ -8,6 +8,8 @@ use super::{PATTERN, TRAVERSAL};
 pub(in super::super) const LIST: u64 = 10;
 /// What making a map costs.
 pub(in super::super) const MAP: u64 = 30;
+/// What making an object costs.
+pub(in super::super) const STRUCT: u64 = 40;
 
 fn walked(value: Option<&Value<'_>>) -> u64 {
     scale(value.map_or(0, Value::size), TRAVERSAL)
@@ -24,8 +26,19 @@ pub(in super::super) fn before(function: &str, overload: &str, args: &[Value<'_>
         "check" => 350_000,
         "fieldSelector" | "labelSelector" => selector(Range::fixed(size(args, 1))).max,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => first.map_or(0, traversal),
-        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-        | "quantity" | "isQuantity" | "semver" | "isSemver" => walked(first),
+        "url"
+        | "jsonpatch.escapeKey"
+        | "lowerAscii"
+        | "upperAscii"
+        | "substring"
+        | "trim"
+        | "cidr"
+        | "isIP"
+        | "isCIDR"
+        | "quantity"
+        | "isQuantity"
+        | "semver"
+        | "isSemver" => walked(first),
         "ip" => {
             if matches!(first, Some(Value::Cidr(..))) {
                 1

@@ -64,6 +64,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>], tools: &Tools<'_>) ->
             Value::List(list) => format::apply(text, list).map(Into::into),
             _ => return None,
         },
+        ("jsonpatch.escapeKey", 1) => Ok(text.replace('~', "~0").replace('/', "~1").into()),
         ("strings.quote", 1) => Ok(quote(text).into()),
         _ => return None,
     };

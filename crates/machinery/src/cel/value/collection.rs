@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::super::declared::{Declared, Elements};
-use super::super::ty::Type;
+use super::super::ty::{Type, reserved};
 use super::Value;
 
 /// A list.
@@ -79,6 +79,11 @@ impl<'a> List<'a> {
                 items.get(index).map(|item| Value::json(item, element(*declared)))
             }
         }
+    }
+
+    /// Its elements.
+    pub fn items(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+        self.iter()
     }
 
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
@@ -159,7 +164,8 @@ impl<'a> Map<'a> {
             Self::Made(_) => self.get(&Value::text(name)),
             Self::Json { fields, declared } => match declared {
                 Some(declared) if matches!(declared.ty, Type::Object(_)) => {
-                    let field = declared.fields.get(name)?;
+                    let known = declared.fields.get(name);
+                    let field = known.or_else(|| declared.fields.get(&*reserved(name)?))?;
                     fields.get(&*field.name).map(|value| Value::json(value, Some(&field.declared)))
                 }
                 declared => fields.get(name).map(|value| Value::json(value, element(*declared))),

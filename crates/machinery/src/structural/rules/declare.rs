@@ -99,6 +99,6 @@ fn object(schema: Props<'_>, root: bool, name: &str) -> Option<Declared> {
 
 fn made(name: &str, fields: BTreeMap<Box<str>, DeclaredField>, least: i64) -> Declared {
     let types = fields.iter().map(|(name, field)| (name.clone(), field.declared.ty.clone())).collect();
-    let ty = Type::Object(Arc::new(ObjectType { name: name.into(), fields: types }));
+    let ty = Type::Object(Arc::new(ObjectType { name: name.into(), fields: types, open: false }));
     Declared { fields, ..Declared::simple(ty, least, 0) }
 }

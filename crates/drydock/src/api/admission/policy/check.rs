@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_machinery::cel::{Environment, Program, Type};
 use windlass_machinery::invalid::{FieldError, Path};
 
-use super::program::{declare, environment};
+use super::program::{Change, declare, environment};
 
 /// What is wrong with a policy.
 pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value) {
@@ -24,24 +24,7 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
             out.push(FieldError::required(at.child("name"), ""));
         }
     }
-    let mut known: Vec<(Box<str>, Type)> = Vec::new();
-    for (index, variable) in list("variables").iter().enumerate() {
-        let at = at.child("variables").index(index);
-        let (name, expression) = (text(&variable["name"]), text(&variable["expression"]));
-        if name.trim().is_empty() {
-            out.push(FieldError::required(at.child("name"), "name is not specified"));
-        } else if !is_identifier(&name) {
-            out.push(FieldError::invalid(at.child("name"), &name, "must be a valid CEL identifier"));
-        }
-        let mut ty = Type::Dyn;
-        if expression.trim().is_empty() {
-            out.push(FieldError::required(at.child("expression"), "expression is not specified"));
-        } else {
-            let environment = declare(environment(params, true), &known);
-            ty = compiled(out, &expression, &environment, None, &at.child("expression")).unwrap_or(Type::Dyn);
-        }
-        known.push((name.into(), ty));
-    }
+    let known = variables(out, spec, &at);
     // Without variables nothing is called so.
     let of = |authorizer: bool| match known.as_slice() {
         [] => environment(params, authorizer),
@@ -63,6 +46,57 @@ pub(in super::super::super) fn policy(out: &mut Vec<FieldError>, policy: &Value)
             out.push(FieldError::required(at, "valueExpression is not specified"));
         } else {
             compiled(out, expression.trim(), &full, None, &at);
+        }
+    }
+}
+
+/// The variables that a policy declares, with their types; what is wrong with them is added.
+fn variables(out: &mut Vec<FieldError>, spec: &Value, at: &Path) -> Vec<(Box<str>, Type)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let params = !spec["paramKind"].is_null();
+    let mut known: Vec<(Box<str>, Type)> = Vec::new();
+    for (index, variable) in spec["variables"].as_array().into_iter().flatten().enumerate() {
+        let at = at.child("variables").index(index);
+        let (name, expression) = (text(&variable["name"]), text(&variable["expression"]));
+        if name.trim().is_empty() {
+            out.push(FieldError::required(at.child("name"), "name is not specified"));
+        } else if !is_identifier(&name) {
+            out.push(FieldError::invalid(at.child("name"), &name, "must be a valid CEL identifier"));
+        }
+        let mut ty = Type::Dyn;
+        if expression.trim().is_empty() {
+            out.push(FieldError::required(at.child("expression"), "expression is not specified"));
+        } else {
+            let environment = declare(environment(params, true), &known);
+            ty = compiled(out, &expression, &environment, None, &at.child("expression")).unwrap_or(Type::Dyn);
+        }
+        known.push((name.into(), ty));
+    }
+    known
+}
+
+/// What is wrong with what a mutating policy declares and does.
+pub(in super::super::super) fn mutations(out: &mut Vec<FieldError>, policy: &Value) {
+    let (spec, at) = (&policy["spec"], Path::new("spec"));
+    let known = variables(out, spec, &at);
+    let changes = declare(environment(!spec["paramKind"].is_null(), true).with_changes(), &known);
+    for (index, one) in spec["mutations"].as_array().into_iter().flatten().enumerate() {
+        let at = at.child("mutations").index(index);
+        let Some((_, field, wanted, _)) = Change::ALL.iter().find(|(name, ..)| one["patchType"] == *name)
+        else {
+            continue;
+        };
+        let text = one[field]["expression"].as_str().unwrap_or_default();
+        let at = at.child(field).child("expression");
+        if text.trim().is_empty() {
+            continue;
+        }
+        let found = compiled(out, text, &changes, None, &at).map(|found| match found {
+            Type::Null => "null_type".to_owned(),
+            found => found.to_string(),
+        });
+        if let Some(found) = found.filter(|found| found != wanted) {
+            out.push(FieldError::invalid(&at, text, format!("must evaluate to {wanted} but got {found}")));
         }
     }
 }

@@ -22,7 +22,31 @@ pub(super) struct Policy {
     conditions: Vec<Expression>,
     variables: Vec<(Box<str>, Expression)>,
     validations: Vec<Validation>,
+    mutations: Vec<Mutation>,
     ignores_errors: bool,
+}
+
+/// How an object is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// By an object that is merged into it.
+    Merge,
+    /// By the steps of a JSON patch.
+    Steps,
+}
+
+impl Change {
+    /// The ways, with the field that has the expression and the type that it must have.
+    pub(super) const ALL: [(&str, &str, &str, Self); 2] = [
+        ("ApplyConfiguration", "applyConfiguration", "Object", Self::Merge),
+        ("JSONPatch", "jsonPatch", "list(JSONPatch)", Self::Steps),
+    ];
+}
+
+#[derive(Debug)]
+struct Mutation {
+    change: Change,
+    expression: Expression,
 }
 
 #[derive(Debug)]
@@ -145,7 +169,7 @@ fn namespace_type() -> Type {
 /// An environment with one more of a policy's own variables.
 pub(super) fn declare(environment: Environment, known: &[(Box<str>, Type)]) -> Environment {
     let fields = known.iter().cloned().collect();
-    let all = Type::Object(Arc::new(ObjectType { name: "kubernetes.variables".into(), fields }));
+    let all = Type::Object(Arc::new(ObjectType { name: "kubernetes.variables".into(), fields, open: false }));
     known.iter().fold(environment.with("variables", all), |out, (name, ty)| {
         out.with(&format!("variables.{name}"), ty.clone())
     })
@@ -178,6 +202,14 @@ impl Policy {
             }
         };
         let conditions = environment(params, true);
+        let changes = declare(environment(params, true).with_changes(), &known);
+        let mutation = |one: &Json| {
+            let known = Change::ALL.iter().find(|(name, ..)| one["patchType"] == *name);
+            known.map(|(_, field, _, change)| Mutation {
+                change: *change,
+                expression: Expression::compile(&text(&one[field]["expression"]), &changes),
+            })
+        };
         Self {
             conditions: list("matchConditions")
                 .iter()
@@ -185,8 +217,76 @@ impl Policy {
                 .collect(),
             variables,
             validations: list("validations").iter().map(validation).collect(),
+            mutations: list("mutations").iter().filter_map(mutation).collect(),
             ignores_errors: spec["failurePolicy"] == "Ignore",
         }
+    }
+
+    /// How many changes the policy makes.
+    pub(super) fn mutations(&self) -> usize {
+        self.mutations.len()
+    }
+
+    /// Whether it is about a write.
+    ///
+    /// # Errors
+    /// When that cannot be decided.
+    pub(super) fn concerns(
+        &self,
+        admission: &Admission<'_>,
+        object: &Json,
+        params: Option<&Json>,
+    ) -> Result<bool, String> {
+        let data = Data::new(admission, object, params);
+        Scope::new(self, &data).conditions()
+    }
+
+    /// What one of its changes is to do to the object: an object to merge into it, or a JSON patch.
+    ///
+    /// # Errors
+    /// When its expression has no value, or none that says what to do.
+    pub(super) fn mutation(
+        &self,
+        index: usize,
+        admission: &Admission<'_>,
+        object: &Json,
+        params: Option<&Json>,
+    ) -> Result<(Change, Json), String> {
+        let Some(Mutation { change, expression }) = self.mutations.get(index) else {
+            return Ok((Change::Steps, json!([])));
+        };
+        let data = Data::new(admission, object, params);
+        let value = Scope::new(self, &data).value(expression, &mut BUDGET.clone())?;
+        let mismatch = |why: String| format!("type mismatch: {why}");
+        let told = match (&value, change) {
+            (Value::Made(made), Change::Merge) => {
+                made.check_names().map_err(mismatch)?;
+                made.to_json()
+            }
+            (Value::List(steps), Change::Steps) => {
+                let steps = steps.items().map(|step| match step {
+                    Value::Made(step) => {
+                        if let Some(Value::Made(made)) = step.field("value") {
+                            made.check_names().map_err(mismatch)?;
+                        }
+                        let mut step = step.to_json();
+                        for field in ["op", "path"] {
+                            if step[field].is_null() {
+                                step[field] = "".into();
+                            }
+                        }
+                        Ok(step)
+                    }
+                    other => Err(mismatch(format!(
+                        "JSONPatchType.expression should evaluate to array of JSONPatch: {}",
+                        other.type_name()
+                    ))),
+                });
+                steps.collect::<Result<Vec<Json>, String>>()?.into()
+            }
+            (other, _) => return Err(mismatch(other.type_name().to_owned())),
+        };
+        Ok((*change, told))
     }
 
     /// What the policy has against a write.
@@ -197,13 +297,7 @@ impl Policy {
         params: Option<&Json>,
     ) -> Vec<Verdict> {
         let data = Data::new(admission, object, params);
-        let scope = Scope {
-            policy: self,
-            data: &data,
-            authorizer: &data.authorizer,
-            known: RefCell::default(),
-            cost: Cell::new(0),
-        };
+        let scope = Scope::new(self, &data);
         let failed = |message: String| {
             if self.ignores_errors { Vec::new() } else { vec![Verdict { message, reason: String::new() }] }
         };
@@ -244,9 +338,10 @@ impl<'a> Data<'a> {
     fn new(admission: &'a Admission<'a>, object: &Json, params: Option<&Json>) -> Self {
         let resource = admission.resource;
         let typed = |object: &Json| {
-            let mut object = object.clone();
-            object["apiVersion"] = json!(resource.api_version());
-            object["kind"] = json!(resource.kind);
+            let mut object = admission.seen(object);
+            let kind = admission.kind(resource);
+            object["apiVersion"] = json!(kind.api_version());
+            object["kind"] = json!(kind.kind);
             object
         };
         let deleted = admission.operation == Operation::Delete;
@@ -310,18 +405,16 @@ impl Conditions {
         request: Json,
     ) -> Result<bool, String> {
         let data = Data::of(admission, object, old, request);
-        let scope = Scope {
-            policy: &self.0,
-            data: &data,
-            authorizer: &data.authorizer,
-            known: RefCell::default(),
-            cost: Cell::new(0),
-        };
+        let scope = Scope::new(&self.0, &data);
         scope.conditions()
     }
 }
 
 impl<'d> Scope<'d> {
+    fn new(policy: &'d Policy, data: &'d Data<'d>) -> Self {
+        Self { policy, data, authorizer: &data.authorizer, known: RefCell::default(), cost: Cell::new(0) }
+    }
+
     /// Whether all conditions hold. One that does not makes the errors of others irrelevant.
     fn conditions(&self) -> Result<bool, String> {
         let mut budget = CONDITIONS_BUDGET;

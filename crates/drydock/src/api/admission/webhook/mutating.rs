@@ -154,7 +154,11 @@ async fn invoke(
 }
 
 /// A patched object as it is decoded and given its defaults again.
-fn read(admission: &Admission<'_>, kind: &Resource, patched: Value) -> Result<Value, String> {
+pub(in super::super) fn read(
+    admission: &Admission<'_>,
+    kind: &Resource,
+    patched: Value,
+) -> Result<Value, String> {
     let text = |field: &str| patched[field].as_str().unwrap_or_default().to_owned();
     let (api, name) = (text("apiVersion"), text("kind"));
     if kind.custom.is_some() {
