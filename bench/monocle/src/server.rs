@@ -37,7 +37,7 @@ pub(crate) struct Server {
 }
 
 enum Kind {
-    Drydock { drydock: Drydock, _endpoint: Endpoint },
+    Drydock { drydock: Box<Drydock>, _endpoint: Endpoint },
     Real { node: JoinHandle<()>, stop: watch::Sender<bool> },
 }
 
@@ -57,7 +57,7 @@ async fn start_drydock(state: PathBuf) -> Result<Server> {
     let kubeconfig = state.join("kubeconfig");
     std::fs::write(&kubeconfig, &endpoint.kubeconfig)?;
     let client = drydock.client("bench");
-    Ok(Server { state, kubeconfig, client, kind: Kind::Drydock { drydock, _endpoint: endpoint } })
+    Ok(Server { state, kubeconfig, client, kind: Kind::Drydock { drydock: Box::new(drydock), _endpoint: endpoint } })
 }
 
 async fn start_real(state: PathBuf, bin: &Path) -> Result<Server> {

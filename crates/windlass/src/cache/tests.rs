@@ -62,7 +62,7 @@ impl Fixture {
         while let Ok(key) = tokio::time::timeout(std::time::Duration::from_millis(1), self.queue.next()).await
         {
             self.queue.done(&key);
-            names.push(key.name.name);
+            names.push(key.name.name.clone());
         }
         names.sort();
         names

@@ -82,10 +82,8 @@ impl Pass<'_> {
             return Ok(None);
         }
         let urgent = report.is_urgent_after(previous) || own_news(&status) != own_news(&current);
-        if !urgent {
-            if let Some(pause) = waits(memories, self.key, &self.memory) {
-                return Ok(Some(pause));
-            }
+        if !urgent && let Some(pause) = waits(memories, self.key, &self.memory) {
+            return Ok(Some(pause));
         }
         memories.said(self.key);
         if !self.write_status(&status, &status).await? {
