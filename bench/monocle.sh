@@ -12,7 +12,9 @@ fi
 [ "${1:-}" != -- ] || shift
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
-cargo build --release -p windlass-bench-monocle -p monocle-windlass -p monocle-kube-rs
+cargo build --release -p windlass-bench-monocle -p monocle-kube-rs
+# As a user of the framework ships it: small.
+cargo build --profile ship -p monocle-windlass
 
 GO=()
 if command -v go >/dev/null; then
@@ -22,7 +24,7 @@ else
   echo "there is no Go: measuring without controller-runtime"
 fi
 # Copies: a build that goes on beside it would replace the programs.
-cp target/release/monocle-windlass target/release/monocle-kube-rs "$WORK"
+cp target/ship/monocle-windlass target/release/monocle-kube-rs "$WORK"
 ./target/release/windlass-bench-monocle "${REAL[@]}" \
   --operator "monocle-windlass=$WORK/monocle-windlass" "${GO[@]}" \
   --operator "monocle-kube-rs=$WORK/monocle-kube-rs --workers 8" "$@"
