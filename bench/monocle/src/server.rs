@@ -57,7 +57,12 @@ async fn start_drydock(state: PathBuf) -> Result<Server> {
     let kubeconfig = state.join("kubeconfig");
     std::fs::write(&kubeconfig, &endpoint.kubeconfig)?;
     let client = drydock.client("bench");
-    Ok(Server { state, kubeconfig, client, kind: Kind::Drydock { drydock: Box::new(drydock), _endpoint: endpoint } })
+    Ok(Server {
+        state,
+        kubeconfig,
+        client,
+        kind: Kind::Drydock { drydock: Box::new(drydock), _endpoint: endpoint },
+    })
 }
 
 async fn start_real(state: PathBuf, bin: &Path) -> Result<Server> {

@@ -333,8 +333,6 @@ impl Pass<'_> {
         let moving = findings.outcomes.iter().any(|outcome| !outcome.condition.is_ready());
         let sure = !findings.retry && !findings.loading && !findings.retire && findings.problems.is_empty();
         if !(moving && sure) || self.wishes.ignores_some() {
-            // What is at rest is not looked at so often that it would be worth its space.
-            self.memory.told(0, None);
             return;
         }
         if let Some(mut plan) = findings.glimpses.take() {
