@@ -176,6 +176,10 @@ impl Reconciler {
             }
         };
         let next = permit.while_valid(run).instrument(span.clone()).await;
+        if !matches!(next, Ok(Next::Settled | Next::After(_))) {
+            // What was to be told may not have been.
+            drop(self.memories.of(key).take_settlement());
+        }
         let (result, text) = match next {
             Ok(Next::Settled) => {
                 self.queue.succeeded(key);

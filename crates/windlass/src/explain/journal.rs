@@ -10,7 +10,7 @@ use crate::packed::{Models, Packed};
 /// So many passes are kept of one object.
 const PASSES: usize = 8;
 /// So many bytes are kept of all objects.
-const BUDGET: usize = 2 << 20;
+const BUDGET: usize = 1 << 20;
 /// What a pass takes beside its text.
 const BESIDE: usize = 128;
 
