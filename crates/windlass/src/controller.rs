@@ -218,7 +218,9 @@ impl<P: Primary> Subject for SubjectOf<P> {
         let mut looked = world.finish();
         match self.declared.refuse_reads(&looked.reads) {
             Some(message) => Err(Poison::Undeclared(message)),
-            None => Ok(Told { status: without_nulls(tree), glimpses: looked.certain(), reads: looked.reads }),
+            None => {
+                Ok(Told { status: without_nulls(tree), glimpses: looked.certain(None), reads: looked.reads })
+            }
         }
     }
 }
@@ -241,7 +243,7 @@ pub(crate) fn planned(
         Err(poison) => Some(Halt::failed(PANICKED, poison.to_string())),
     };
     let mut looked = world.finish();
-    let glimpses = looked.certain();
+    let glimpses = looked.certain(look_again);
     let Looked { reads, derived, left_out, .. } = looked;
     let undeclared = declared.refuse_reads(&reads).or_else(|| declared.refuse_retirement(retire));
     let halt = undeclared.map(|message| Halt::failed(UNDECLARED, message)).or(halt);

@@ -8,7 +8,8 @@ use crate::{Condition, Kind};
 
 /// The condition of an observed object by the rule for its kind.
 pub(crate) fn of(kind: &Kind, stored: &Stored) -> Condition {
-    let object = stored.decode::<Judged>().map(Judged::tree).unwrap_or_default();
+    // A custom resource need not have fields of these forms.
+    let object = stored.decode::<Judged>().map_or_else(|_| stored.value(), Judged::tree);
     if stored.deleting {
         return Condition::pending("Deleting", "being deleted");
     }

@@ -121,8 +121,7 @@ impl Reconciler {
             Glance::Rest(pause) => {
                 self.queue.succeeded(key);
                 if let Some(pause) = pause {
-                    self.queue.note_after(key, Cause::Again, pause);
-                    self.queue.add_after(key.clone(), pause);
+                    self.look_again(key, pause);
                 }
                 self.metrics.passed(&metrics::Outcome {
                     operator: controller.operator(),
@@ -187,8 +186,7 @@ impl Reconciler {
             }
             Ok(Next::After(pause)) => {
                 self.queue.succeeded(key);
-                self.queue.note_after(key, Cause::Again, pause);
-                self.queue.add_after(key.clone(), pause);
+                self.look_again(key, pause);
                 ("again", format!("looks again in {pause:?}"))
             }
             Ok(Next::Retry) => {
@@ -216,6 +214,14 @@ impl Reconciler {
             waited,
             took,
         });
+    }
+}
+
+impl Reconciler {
+    /// Has a primary looked at after a pause, whatever happens meanwhile.
+    fn look_again(&self, key: &PrimaryKey, pause: Duration) {
+        self.queue.note_after(key, Cause::Again, pause);
+        self.queue.add_after(key.clone(), pause);
     }
 }
 
@@ -322,7 +328,6 @@ impl Pass<'_> {
             Ok(subject) => subject,
             Err(poison) => return self.quarantine(poison.condition()).await,
         };
-        self.trace.note(|pass| pass.reads.push("nothing but the status of dependents has changed".into()));
         let again = self.memory.again();
         let mut findings = Findings { outcomes, ..Findings::default() };
         let written = self.report(Some(subject.as_ref()), &mut findings).await;

@@ -9,6 +9,7 @@ mod view;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
@@ -31,6 +32,8 @@ pub struct World {
     seen: Option<RefCell<Vec<Seen>>>,
     /// Whether something was asked for that no read records.
     fickle: Cell<bool>,
+    /// Whether the time was asked for.
+    timed: Cell<bool>,
     /// The derived values that were made or handed out.
     derived: RefCell<Vec<Arc<Derived>>>,
     /// What was selected and could not be decoded.
@@ -46,11 +49,17 @@ pub(crate) struct Looked {
     pub(crate) derived: Vec<Arc<Derived>>,
     /// What was selected and could not be decoded.
     pub(crate) left_out: Vec<Condition>,
+    /// Whether the time was asked for.
+    timed: bool,
 }
 
 impl Looked {
-    /// What was looked at, and how it was, if that is all that the outcome depends on.
-    pub(crate) fn certain(&mut self) -> Option<Vec<Glimpse>> {
+    /// What was looked at, and how it was, if that is all that the outcome depends on, but for the time until it is
+    /// looked at again.
+    pub(crate) fn certain(&mut self, look_again: Option<Duration>) -> Option<Vec<Glimpse>> {
+        if self.timed && look_again.is_none() {
+            return None;
+        }
         let inside = !self.reads.iter().any(|read| read.kind().is_external());
         let plain = inside && self.derived.is_empty() && self.left_out.is_empty();
         plain.then(|| std::mem::take(&mut self.glimpses))
@@ -70,6 +79,7 @@ impl World {
             glimpses: RefCell::default(),
             seen: None,
             fickle: Cell::new(false),
+            timed: Cell::new(false),
             derived: RefCell::default(),
             left_out: RefCell::default(),
         }
@@ -185,6 +195,7 @@ impl World {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.fickle.set(true);
+        self.timed.set(true);
         self.source.now()
     }
 
@@ -203,6 +214,7 @@ impl World {
             glimpses: self.glimpses.into_inner(),
             derived: self.derived.into_inner(),
             left_out: self.left_out.into_inner(),
+            timed: self.timed.get(),
         }
     }
 

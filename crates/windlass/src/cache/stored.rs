@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use self::head::{Head, without};
 use super::{Delivered, Labels, Share, Shares, Undecodable};
-use crate::ObjectName;
 use crate::hash::seeded;
 use crate::packed::Packed;
+use crate::{MANAGED_BY, ObjectName};
 
 /// An object as the cache keeps it: as packed text, and without managedFields other than the share of this process'
 /// own field managers. What is needed to find it is kept beside.
@@ -91,6 +91,12 @@ impl Stored {
     /// Whether the object of this uid is one of its owners.
     pub(crate) fn is_owned_by(&self, uid: &str) -> bool {
         self.owners.contains(&seeded(uid))
+    }
+
+    /// Whether an operator says that it made it, or has applied some of it.
+    pub(crate) fn is_made_by(&self, operator: &str) -> bool {
+        self.labels.get(MANAGED_BY) == Some(operator)
+            || self.share.as_ref().is_some_and(|share| share.manager == operator)
     }
 
     /// A hash of what it says of its owners.

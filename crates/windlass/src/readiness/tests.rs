@@ -66,3 +66,13 @@ fn the_other_usual_kinds() {
     let degraded = json!({"status": {"conditions": [{"type": "Degraded", "status": "True"}]}});
     assert_eq!(judge::<ConfigMap>(degraded), State::Failed);
 }
+
+#[test]
+fn what_has_no_usual_spec_is_judged_by_its_conditions_nevertheless() {
+    let conditions = json!([{"type": "Ready", "status": "False", "reason": "Slow", "message": "not yet"}]);
+    for spec in [json!(null), json!("text"), json!([1])] {
+        let object = json!({"metadata": {"name": "a"}, "spec": spec, "status": {"conditions": conditions}});
+        let stored = Stored::made(&object, &Shares::new(Default::default()));
+        assert!(!of(&Kind::external("Odd"), &stored).is_ready());
+    }
+}

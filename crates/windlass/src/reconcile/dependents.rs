@@ -14,7 +14,7 @@ use crate::controller::{Planned, Subject, UNDECLARED};
 use crate::hash::quick_hash;
 use crate::plan::Dependent;
 use crate::status::{HELD, MADE, Outcome, Status};
-use crate::{Condition, MANAGED_BY, State};
+use crate::{Condition, State};
 
 /// What came of one dependent in one round.
 pub(super) struct Settled {
@@ -90,9 +90,7 @@ impl Pass<'_> {
             self.note_trouble(kind, self.own_namespace(), findings);
         }
         for (kind, stored) in self.cache().owned(self.controller.owns(), &self.stored.uid) {
-            let made_here = stored.labels.get(MANAGED_BY) == Some(operator.as_str())
-                || stored.share.as_ref().is_some_and(|share| share.manager == *operator);
-            if stored.deleting || !made_here || planned.contains(&(&kind, &stored.name)) {
+            if stored.deleting || !stored.is_made_by(operator) || planned.contains(&(&kind, &stored.name)) {
                 continue;
             }
             if self.wishes.ignores(&Dependent::new(kind.clone(), stored.name.clone())) {

@@ -67,7 +67,7 @@ struct Inner {
     writes: BTreeMap<(Kind, ObjectName), Writes>,
     lines: Vec<Line>,
     settlement: Option<Settlement>,
-    told: Option<(u64, Vec<Glimpse>)>,
+    told: Option<((u64, u64), Vec<Glimpse>)>,
     status_written: Option<Instant>,
     wrote: Option<Instant>,
     derived: Vec<Arc<Derived>>,
@@ -175,9 +175,9 @@ impl Memory {
         Some(again.saturating_duration_since(Instant::now()))
     }
 
-    /// Notes what the operator's own part of the status looked at, for a primary with this hash; nothing, if it cannot
+    /// Notes what the operator's own part of the status looked at, for a primary with these hashes; nothing, if it cannot
     /// be told when that changes.
-    pub(super) fn told(&self, primary: u64, glimpses: Option<Vec<Glimpse>>) {
+    pub(super) fn told(&self, primary: (u64, u64), glimpses: Option<Vec<Glimpse>>) {
         self.lock().told = glimpses.map(|mut glimpses| {
             glimpses.shrink_to_fit();
             (primary, glimpses)
@@ -185,7 +185,7 @@ impl Memory {
     }
 
     /// What the operator's own part of the status looked at; whoever takes it gives it back.
-    pub(super) fn take_told(&self) -> Option<(u64, Vec<Glimpse>)> {
+    pub(super) fn take_told(&self) -> Option<((u64, u64), Vec<Glimpse>)> {
         self.lock().told.take()
     }
 
@@ -207,8 +207,12 @@ impl Memory {
         self.lock().status_written.map(|written| written.elapsed())
     }
 
-    pub(super) fn status_written(&self) {
+    /// Notes that a status with this hash was written.
+    pub(super) fn status_written(&self, hash: u64) {
         let mut inner = self.lock();
+        if let Some((primary, _)) = &mut inner.told {
+            primary.1 = hash;
+        }
         inner.status_written = Some(Instant::now());
         // The plan may read the status.
         inner.settlement = None;

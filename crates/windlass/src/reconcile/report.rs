@@ -64,12 +64,13 @@ impl Pass<'_> {
                     findings.reads.extend(told.reads);
                     self.cache().record(self.key, &self.stored.uid, &findings.reads);
                 }
-                self.memory.told(self.stored.content_hash(), told.glimpses);
+                let primary = (self.stored.content_hash(), self.stored.status_hash());
+                self.memory.told(primary, told.glimpses);
                 status = told.status;
             }
             // The operator's own fields stay as they were.
             Some(Err(poison)) => {
-                self.memory.told(0, None);
+                self.memory.told((0, 0), None);
                 findings.problems.push(poison.condition());
                 findings.retry = true;
                 report = compute(findings);
@@ -126,12 +127,13 @@ impl Pass<'_> {
 
     /// Writes a status, which the object then has as `expected`; false if there is nothing to write to.
     async fn write_status(&self, status: &Value, expected: &Value) -> Result<bool, ()> {
-        self.cache().writing_status(self.key, quick_hash(expected));
+        let hash = quick_hash(expected);
+        self.cache().writing_status(self.key, hash);
         let kind = self.controller.kind();
         match self.requests.status(kind, &self.stored, status).await {
             Ok(object) => {
                 self.memory.is_news("");
-                self.memory.status_written();
+                self.memory.status_written(hash);
                 self.cache().wrote_status(self.key, kind, &object);
                 Ok(true)
             }

@@ -19,7 +19,7 @@ use crate::hash::seeded;
 use crate::plan::Dependent;
 use crate::status::{MADE, Outcome};
 use crate::world::Glimpse;
-use crate::{Condition, Kind, MANAGED_BY, ObjectName, readiness};
+use crate::{Condition, Kind, ObjectName, readiness};
 
 /// What the last pass rests on.
 pub(super) struct Settlement {
@@ -87,7 +87,7 @@ impl Observed {
     /// when another changes or removes it: as long as the share is the same, so are the fields.
     fn is_ours_as_before(&self, now: &Stored) -> bool {
         let same = self.ownership == now.ownership_hash() && self.uid == seeded(&now.uid);
-        same && same_share(&self.share, &now.share) && !now.deleting
+        same && self.share == now.share && !now.deleting
     }
 }
 
@@ -258,7 +258,9 @@ impl Reconciler {
     /// Whether nothing has changed that the operator's own part of the status depends on, but the framework's.
     pub(super) fn still_tells(&self, stored: &Stored, memory: &Memory) -> bool {
         let Some((primary, mut told)) = memory.take_told() else { return false };
-        let same = primary == stored.content_hash() && self.cache.holds(&mut told);
+        // Somebody else may have changed the status itself.
+        let now = (stored.content_hash(), stored.status_hash());
+        let same = primary == now && self.cache.holds(&mut told);
         if same {
             memory.told(primary, Some(told));
         }
@@ -272,8 +274,7 @@ impl Reconciler {
             if owned.deleting || lines.iter().any(|line| line.is_of(kind, &owned.name)) {
                 return false;
             }
-            owned.labels.get(MANAGED_BY).is_some_and(|by| by == operator)
-                || owned.share.as_ref().is_some_and(|share| share.manager == *operator)
+            owned.is_made_by(operator)
         })
     }
 }
@@ -296,15 +297,6 @@ fn judge(line: &Line, now: Option<&Stored>) -> Option<Option<Line>> {
             Some(Some(Line { observed, ..line.clone() }.saying(&readiness::of(&line.kind, now))))
         }
         _ => None,
-    }
-}
-
-/// Equal shares are mostly one and the same.
-fn same_share(one: &Option<Arc<Share>>, other: &Option<Arc<Share>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => **one == **other,
-        (None, None) => true,
-        _ => false,
     }
 }
 

@@ -165,3 +165,22 @@ impl Views {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(known);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::test::Cluster;
+
+    #[test]
+    fn what_depends_on_the_time_is_certain_only_until_it_is_looked_at_again() {
+        let world = || World::new(Box::new(Cluster::new()), "n");
+        assert!(world().finish().certain(None).is_some());
+        for (look_again, certain) in [(None, false), (Some(Duration::from_secs(1)), true)] {
+            let world = world();
+            let _ = world.now();
+            assert_eq!(world.finish().certain(look_again).is_some(), certain);
+        }
+    }
+}

@@ -3,10 +3,10 @@
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use k8s_openapi::api::networking::v1::Ingress;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_drydock::node::Behaviour;
-use windlass_monocle::{Monocle, operator};
+use windlass_monocle::{Monocle, SAMPLE, operator};
 use windlass_testkit::Harbour;
 
 use super::rollouts;
@@ -149,4 +149,18 @@ async fn an_external_elastic_needs_no_own() {
     assert!(harbour.names::<StatefulSet>().await.is_empty());
     let url = variable(&harbour, "m-api", "MONOCLE_ELASTIC_URL").await;
     assert_eq!(url.as_deref(), Some("http://elsewhere:9200"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_writes_into_the_status_is_put_right() {
+    let mut harbour = Harbour::start(operator).await;
+    harbour.apply(SAMPLE).await;
+    harbour.ready().await;
+    harbour.settle().await;
+    let monocles = harbour.api::<Monocle>();
+    let lie = json!({"status": {"url": "http://elsewhere"}});
+    monocles.patch_status("monocle-sample", &PatchParams::default(), &Patch::Merge(lie)).await.unwrap();
+    harbour.settle().await;
+    let status = monocles.get("monocle-sample").await.unwrap().status.unwrap();
+    assert_ne!(status.url.as_deref(), Some("http://elsewhere"));
 }
